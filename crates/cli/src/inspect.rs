@@ -1,0 +1,183 @@
+//! `gct inspect`: what is in a dataset.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use gct::ceiling::Ceiling;
+use gct::dataset::Dataset;
+use gct::record::{CodeKind, PerKind};
+use gct::statistics::{self, CodeStatistics, Statistics};
+use gct::synth::Findings;
+use serde_json::json;
+
+use crate::terminal::{self, count, percent, score};
+
+/// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
+///
+/// Every row is checked on the way.
+#[derive(Args)]
+#[command(after_help = "Example:
+  gct inspect synthetic")]
+pub(crate) struct Arguments {
+    /// The dataset folder
+    #[arg(value_name = "DIR")]
+    data: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// The synthetic column of the paper's Table 1, and its GCT in Tables 2 and 7.
+const PAPER_ENCOUNTERS: u64 = 50_000;
+const PAPER_VOCABULARY: u64 = 1_000;
+const PAPER_PER_ENCOUNTER: PerKind<f64> = PerKind { diagnosis: 7.93, treatment: 14.59, lab: 21.31 };
+const PAPER_GCT: (f64, f64) = (0.5965, 0.8931);
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let dataset = Dataset::open(&arguments.data)?;
+    let bar = terminal::progress(dataset.manifest().encounters, "reading encounters", quiet);
+    let statistics = statistics::collect(&dataset, &|encounters| bar.set_position(encounters));
+    bar.finish_and_clear();
+    let statistics = statistics?;
+    let findings = Findings::of(dataset.manifest())
+        .with_context(|| format!("{}: source.findings", arguments.data.join("dataset.json").display()))?;
+    if arguments.json {
+        return Ok(terminal::print_json(&report(&dataset, &statistics, findings.as_ref()))?);
+    }
+    let mut text = format!(
+        "{}: {} data, written by {}\n\n",
+        arguments.data.display(),
+        dataset.manifest().source.kind,
+        dataset.manifest().program
+    );
+    text += &table_1(&statistics, findings.is_some());
+    text += &labels(&statistics);
+    text += &structure(&statistics);
+    for kind in CodeKind::ALL {
+        text += &histogram(kind, &statistics.codes[kind]);
+    }
+    if let Some(findings) = &findings {
+        text += &ceiling(&findings.ceiling);
+    }
+    Ok(terminal::print(&text)?)
+}
+
+/// The paper's Table 1, with its own column beside ours where the two can be compared.
+fn table_1(statistics: &Statistics, synthetic: bool) -> String {
+    let mut rows = vec![("encounters".to_owned(), count(statistics.encounters), count(PAPER_ENCOUNTERS))];
+    for kind in CodeKind::ALL {
+        let codes = &statistics.codes[kind];
+        rows.push((format!("{} codes", kind.name()), count(codes.vocabulary), count(PAPER_VOCABULARY)));
+    }
+    for kind in CodeKind::ALL {
+        let (ours, paper) = (statistics.codes[kind].per_encounter, PAPER_PER_ENCOUNTER[kind]);
+        rows.push((
+            format!("{} codes per encounter", kind.name()),
+            format!("{ours:.2}"),
+            format!("{paper:.2}"),
+        ));
+    }
+    if synthetic {
+        let rows = rows.into_iter().map(|(what, ours, paper)| vec![what, ours, paper]);
+        terminal::table(&["", "this dataset", "the paper's"], rows)
+    } else {
+        terminal::table(&["", "this dataset"], rows.into_iter().map(|(what, ours, _)| vec![what, ours]))
+    }
+}
+
+fn labels(statistics: &Statistics) -> String {
+    if statistics.labels.is_empty() {
+        return "\nno labels\n".into();
+    }
+    let rows = statistics.labels.iter().map(|label| {
+        vec![label.name.clone(), count(label.positive), count(label.known), percent(label.prevalence())]
+    });
+    format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], rows))
+}
+
+fn structure(statistics: &Statistics) -> String {
+    let known = statistics.encounters_with_edges;
+    let edges = if known == 0 {
+        "true edges are not known".into()
+    } else {
+        let mean = statistics.edges as f64 / known as f64;
+        format!("true edges are known in {} encounters, {mean:.1} each besides the visit's", count(known))
+    };
+    format!(
+        "\n{} subjects, {} of them with several encounters\n{edges}\n",
+        count(statistics.subjects),
+        count(statistics.subjects_with_several_encounters),
+    )
+}
+
+/// How many lines a histogram has at most, and how wide its longest bar is.
+const LINES: usize = 12;
+const WIDTH: u64 = 48;
+
+fn histogram(kind: CodeKind, codes: &CodeStatistics) -> String {
+    let most = codes.histogram.len().saturating_sub(1);
+    let per_line = (most + 1).div_ceil(LINES).max(1);
+    let lines: Vec<(String, u64)> = (0..=most)
+        .step_by(per_line)
+        .map(|from| {
+            let to = most.min(from + per_line - 1);
+            let range = if from == to { from.to_string() } else { format!("{from}-{to}") };
+            (range, codes.histogram.iter().skip(from).take(per_line).sum())
+        })
+        .skip_while(|(_, encounters)| *encounters == 0)
+        .collect();
+    let longest = lines.iter().map(|(_, encounters)| *encounters).max().unwrap_or(0).max(1);
+    let mut text = format!("\n{} codes per encounter\n", kind.name());
+    for (range, encounters) in lines {
+        // An encounter that is there is seen, however few its like.
+        let width = (encounters * WIDTH).div_ceil(longest);
+        text += &format!("{range:>9} {} {}\n", "█".repeat(width as usize), count(encounters));
+    }
+    text
+}
+
+fn ceiling(ceiling: &Ceiling) -> String {
+    let rows = [
+        ("the whole encounter (sampled): no model can do better", ceiling.ceiling_joint),
+        ("the generator's chances, pair by pair (closed form)", ceiling.ceiling),
+        ("conditional probabilities of the training split", ceiling.prior),
+        ("the kinds of the two codes alone", ceiling.kinds),
+    ];
+    let rows = rows.map(|(what, scores)| {
+        vec![
+            what.into(),
+            score(scores.all_pairs.aucpr),
+            score(scores.all_pairs.auroc),
+            score(scores.hidden_pairs.aucpr),
+            score(scores.hidden_pairs.auroc),
+            count(scores.encounters),
+        ]
+    });
+    let paper = vec!["the paper's GCT".into(), score(Some(PAPER_GCT.0)), score(Some(PAPER_GCT.1))];
+    let header = ["graph reconstruction by", "AUCPR", "AUROC", "hidden AUCPR", "hidden AUROC", "encounters"];
+    format!(
+        "\n{}(hidden: the diagnosis-treatment and treatment-lab pairs alone)\n",
+        terminal::table(&header, rows.into_iter().chain([paper]))
+    )
+}
+
+fn report(dataset: &Dataset, statistics: &Statistics, findings: Option<&Findings>) -> serde_json::Value {
+    let mut report = json!({
+        "source": dataset.manifest().source.kind,
+        "program": dataset.manifest().program,
+        "diagnoses_per_encounter": statistics.codes.diagnosis.per_encounter,
+        "treatments_per_encounter": statistics.codes.treatment.per_encounter,
+        "labs_per_encounter": statistics.codes.lab.per_encounter,
+        "label_prevalence": (statistics.labels.iter())
+            .map(|label| (label.name.clone(), json!(label.prevalence())))
+            .collect::<serde_json::Map<_, _>>(),
+    });
+    terminal::extend(&mut report, json!(statistics));
+    if let Some(findings) = findings {
+        report["raw_encounters"] = json!(findings.raw_encounters);
+        terminal::extend(&mut report, json!(findings.ceiling));
+    }
+    report
+}

@@ -1,0 +1,90 @@
+//! The command `gct`. Each subcommand is a file of its own; what it does is in the library, what it says is here.
+//!
+//! Exit codes: 0 done; 1 ran, and the answer is no; 2 failed; 130 interrupted. Data goes to standard output,
+//! everything else to standard error.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Parser, Subcommand};
+
+mod inspect;
+mod prior;
+mod settings;
+mod split;
+mod synth;
+mod terminal;
+
+/// Learn the hidden structure of health-record encounters.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Threads to use [default: one per core]; results do not depend on it
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Show no progress
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  gct synth --out synthetic          50,000 synthetic encounters, as in the paper
+  gct inspect synthetic              what is in them
+  gct split synthetic                8:1:1, no subject on two sides
+  gct prior synthetic --out p.parquet";
+
+#[derive(Subcommand)]
+enum Command {
+    Synth(synth::Arguments),
+    Inspect(inspect::Arguments),
+    Split(split::Arguments),
+    Prior(prior::Arguments),
+}
+
+/// Set by Ctrl-C, a hang-up or a request to terminate.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // The first signal asks the command to clean up and stop, the second one does not ask.
+    let handler = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    let result = handler.map_err(anyhow::Error::from).and_then(|()| run(arguments));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::error(&error);
+            match error.downcast_ref() {
+                Some(gct::Error::Interrupted) => ExitCode::from(130),
+                _ => ExitCode::from(2),
+            }
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<()> {
+    if let Some(threads) = arguments.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
+    }
+    let quiet = arguments.quiet;
+    match arguments.command {
+        Command::Synth(arguments) => synth::run(&arguments, quiet),
+        Command::Inspect(arguments) => inspect::run(&arguments, quiet),
+        Command::Split(arguments) => split::run(&arguments, quiet),
+        Command::Prior(arguments) => prior::run(&arguments, quiet),
+    }
+}
+
+/// Whoever read our output has had enough of it: that is no failure.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,64 @@
+//! `gct prior`: conditional probabilities of the training split.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use gct::dataset::{Dataset, Overwrite};
+use serde_json::json;
+
+use crate::split::SplitArguments;
+use crate::terminal::{self, count};
+
+/// Count p(m|d), p(d|m), p(r|m) and p(m|r) on the training split
+#[derive(Args)]
+#[command(after_help = "Example:
+  gct prior synthetic --out prior.parquet")]
+pub(crate) struct Arguments {
+    /// The dataset folder
+    #[arg(value_name = "DIR")]
+    data: PathBuf,
+
+    #[command(flatten)]
+    split: SplitArguments,
+
+    /// Write the probabilities to this Parquet file: given_kind, given_id, kind, id, count, probability
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let dataset = Dataset::open(&arguments.data)?;
+    let split = arguments.split.split(&dataset)?;
+    let bar = terminal::progress(dataset.manifest().encounters, "counting encounters", quiet);
+    let start = Instant::now();
+    let prior = gct::prior::fit(&dataset, &split)?;
+    let seconds = start.elapsed().as_secs_f64();
+    bar.finish_and_clear();
+    if let Some(out) = &arguments.out {
+        let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+        prior.write(out, overwrite)?;
+    }
+    if arguments.json {
+        return Ok(terminal::print_json(&json!({
+            "training_encounters": prior.encounters(),
+            "pairs": prior.pairs(),
+            "seconds": seconds,
+        }))?);
+    }
+    let text = format!(
+        "{} training encounters, {} pairs of codes seen together, in {seconds:.2} s\n",
+        count(prior.encounters()),
+        count(prior.pairs() as u64),
+    );
+    Ok(terminal::print(&text)?)
+}

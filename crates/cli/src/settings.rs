@@ -1,0 +1,102 @@
+//! Settings from a preset, a TOML file and `--set key=value`, each overriding the one before it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The options of every command that has settings.
+#[derive(Args)]
+pub(crate) struct SettingsArguments {
+    /// A TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// One setting, such as `labels.p_d1=0.04`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Print the settings as TOML and stop
+    #[arg(long)]
+    pub(crate) show_config: bool,
+}
+
+impl SettingsArguments {
+    /// Applies the file, then each `--set`, to the defaults.
+    pub(crate) fn apply<T: Serialize + DeserializeOwned>(&self, defaults: &T) -> Result<T> {
+        let mut settings = toml::Table::try_from(defaults)?;
+        if let Some(path) = &self.config {
+            merge(&mut settings, read(path)?);
+            // Checked by itself, so that a mistake is blamed on the file that it is in.
+            settings
+                .clone()
+                .try_into::<T>()
+                .map_err(|error| anyhow!("{}: {}", path.display(), one_line(&error)))?;
+        }
+        for set in &self.set {
+            merge(&mut settings, assignment(set)?);
+            settings.clone().try_into::<T>().map_err(|error| anyhow!("--set {set}: {}", one_line(&error)))?;
+        }
+        Ok(settings.try_into()?)
+    }
+}
+
+fn read(path: &Path) -> Result<toml::Table> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        anyhow!("{}: line {line}: {}", path.display(), error.message())
+    })
+}
+
+/// `a.b=1` as a table. A value that is no TOML value is taken as text.
+fn assignment(set: &str) -> Result<toml::Table> {
+    let (key, value) = set.split_once('=').ok_or_else(|| anyhow!("--set {set}: expected KEY=VALUE"))?;
+    let parse = |value: &str| format!("{} = {value}", key.trim()).parse::<toml::Table>();
+    parse(value.trim())
+        .or_else(|_| parse(&toml::Value::from(value.trim()).to_string()))
+        .map_err(|error| anyhow!("--set {set}: {}", error.message()))
+}
+
+fn merge(into: &mut toml::Table, from: toml::Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(into)), toml::Value::Table(from)) => merge(into, from),
+            (_, value) => drop(into.insert(key, value)),
+        }
+    }
+}
+
+fn one_line(error: &toml::de::Error) -> String {
+    error.message().replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apply(set: &[&str]) -> Result<gct::split::Settings> {
+        let set = set.iter().map(ToString::to_string).collect();
+        SettingsArguments { config: None, set, show_config: false }.apply(&gct::split::Settings::default())
+    }
+
+    #[test]
+    fn values_are_toml_or_text() {
+        let settings = apply(&["seed = 7", "by=encounter", "stratify=\"died\""]).unwrap();
+        assert_eq!((settings.seed, settings.by), (7, gct::split::By::Encounter));
+        assert_eq!(settings.stratify.as_deref(), Some("died"));
+    }
+
+    #[test]
+    fn unknown_keys_and_bad_values_are_refused() {
+        assert_eq!(
+            apply(&["sead=7"]).unwrap_err().to_string(),
+            "--set sead=7: unknown field `sead`, expected one of `seed`, `by`, `stratify`"
+        );
+        assert_eq!(apply(&["seed"]).unwrap_err().to_string(), "--set seed: expected KEY=VALUE");
+        assert!(apply(&["seed=-1"]).unwrap_err().to_string().starts_with("--set seed=-1: invalid value"));
+    }
+}

@@ -1,0 +1,180 @@
+//! The best that graph reconstruction can be on synthetic data.
+//!
+//! The generator is known, so the chance of every edge given the encounter's codes can be computed. A model that does
+//! not see the edges cannot rank pairs better than these chances do, however long it trains.
+//!
+//! There are two of them. [`pairwise`] has a closed form but weighs each pair by itself: it asks who among the
+//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis orders few treatments and that
+//! the labs say something about who ordered them. [`joint`] weighs the encounter as a whole; it has no closed form
+//! and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
+//!
+//! Beside them stand two rules that need no generator: the conditional probabilities of the training split, and the
+//! share of true edges among pairs of the same two kinds.
+
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::graph::Nodes;
+use crate::ingest::synthetic::Generator;
+use crate::metric::{Areas, Ranking};
+use crate::prior::Prior;
+use crate::record::{Edge, Encounter};
+
+mod chances;
+mod joint;
+mod pairwise;
+
+use chances::Chances;
+
+/// Scores of graph reconstruction on held-out encounters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The chance of each edge, pair by pair.
+    pub ceiling: Scores,
+    /// The chance of each edge, given the whole encounter: what no model can beat.
+    pub ceiling_joint: Scores,
+    /// The conditional probabilities of the training split.
+    pub prior: Scores,
+    /// The share of true edges among pairs of the same two kinds.
+    pub kinds: Scores,
+}
+
+/// How well a score ranks true edges.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Scores {
+    /// Over all ordered pairs of different nodes, the visit's included: what the paper's Table 2 reports.
+    #[serde(flatten)]
+    pub all_pairs: Areas,
+    /// Over the pairs whose edges are hidden, diagnosis-treatment and treatment-lab, alone.
+    pub hidden_pairs: Areas,
+    /// On how many held-out encounters.
+    pub encounters: u64,
+}
+
+/// How many held-out encounters are enough: the areas then vary by about 0.003 from one choice of them to another.
+pub const HELD_OUT: usize = 2000;
+
+/// Sampling is slow, and this many settle the joint ceiling to about 0.005.
+const JOINT_HELD_OUT: usize = 500;
+
+/// Scores the held-out encounters.
+///
+/// # Panics
+/// If the edges of an encounter are not known.
+pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter]) -> Ceiling {
+    let few = &held_out[..held_out.len().min(JOINT_HELD_OUT)];
+    let pairwise = |_, encounter: &Encounter| vec![pairwise::posterior(&Chances::of(generator, encounter))];
+    let joint = |number: usize, encounter: &Encounter| {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(generator.settings().seed ^ number as u64);
+        rng.jump(); // Away from the generator's own streams.
+        vec![joint::posterior(&Chances::of(generator, encounter), rng)]
+    };
+    let rates = Rates::of(held_out);
+    Ceiling {
+        ceiling: score(held_out, pairwise),
+        ceiling_joint: score(few, joint),
+        prior: score(held_out, |_, encounter| conditional_probabilities(prior, encounter)),
+        kinds: score(held_out, |_, encounter| vec![rates.of_pairs(encounter)]),
+    }
+}
+
+/// A score for every pair whose edge is hidden, row after row.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct PairScores {
+    /// Diagnosis by treatment.
+    diagnosis_treatment: Vec<f32>,
+    /// Treatment by lab.
+    treatment_lab: Vec<f32>,
+}
+
+/// Ranks the pairs of all encounters by what `rule` says of each: one set of scores, or two if it scores the pair
+/// (i, j) otherwise than (j, i).
+fn score(encounters: &[Encounter], rule: impl Fn(usize, &Encounter) -> Vec<PairScores> + Sync) -> Scores {
+    let scored: Vec<Vec<PairScores>> =
+        encounters.par_iter().enumerate().map(|(number, encounter)| rule(number, encounter)).collect();
+    let (mut all, mut hidden) = (Ranking::default(), Ranking::default());
+    for (encounter, directions) in encounters.iter().zip(&scored) {
+        let edges = encounter.edges.as_ref().expect("synthetic encounters know their edges");
+        let nodes = Nodes::of(encounter).len();
+        for scores in directions {
+            let mut add = |scores: &[f32], edges: &[Edge], effects: usize| {
+                let mut edges =
+                    edges.iter().map(|edge| usize::from(edge.cause) * effects + usize::from(edge.effect));
+                let mut next = edges.next();
+                for (pair, &score) in scores.iter().enumerate() {
+                    let is_edge = next == Some(pair);
+                    if is_edge {
+                        next = edges.next();
+                    }
+                    all.add(score, is_edge);
+                    hidden.add(score, is_edge);
+                }
+            };
+            add(&scores.diagnosis_treatment, &edges.diagnosis_treatment, encounter.codes.treatment.len());
+            add(&scores.treatment_lab, &edges.treatment_lab, encounter.codes.lab.len());
+            // Everybody knows that the visit has its diagnoses, and that no other pair is ever connected.
+            let certain = encounter.codes.diagnosis.len();
+            let weighed = scores.diagnosis_treatment.len() + scores.treatment_lab.len();
+            let impossible = nodes * (nodes - 1) / 2 - certain - weighed;
+            all.add_many(f32::INFINITY, certain as u32, 0);
+            all.add_many(f32::NEG_INFINITY, 0, impossible as u32);
+        }
+    }
+    Scores { all_pairs: all.areas(), hidden_pairs: hidden.areas(), encounters: encounters.len() as u64 }
+}
+
+/// p(effect|cause) for the pair one way, p(cause|effect) the other way.
+fn conditional_probabilities(prior: &Prior, encounter: &Encounter) -> Vec<PairScores> {
+    let codes = &encounter.codes;
+    let table = |causes: &[u32], effects: &[u32], probability: &dyn Fn(u32, u32) -> f64| -> Vec<f32> {
+        let row = |&cause| effects.iter().map(move |&effect| probability(cause, effect) as f32);
+        causes.iter().flat_map(row).collect()
+    };
+    let (diagnoses, treatments, labs) = (&codes.diagnosis, &codes.treatment, &codes.lab);
+    vec![
+        PairScores {
+            diagnosis_treatment: table(diagnoses, treatments, &|d, m| prior.treatment_given_diagnosis(m, d)),
+            treatment_lab: table(treatments, labs, &|m, r| prior.lab_given_treatment(r, m)),
+        },
+        PairScores {
+            diagnosis_treatment: table(diagnoses, treatments, &|d, m| prior.diagnosis_given_treatment(d, m)),
+            treatment_lab: table(treatments, labs, &|m, r| prior.treatment_given_lab(m, r)),
+        },
+    ]
+}
+
+/// How many of the pairs of two kinds are edges.
+struct Rates {
+    diagnosis_treatment: f32,
+    treatment_lab: f32,
+}
+
+impl Rates {
+    fn of(encounters: &[Encounter]) -> Self {
+        let mut counts = [(0, 0); 2];
+        for encounter in encounters {
+            let codes = &encounter.codes;
+            let edges = encounter.edges.as_ref().expect("synthetic encounters know their edges");
+            counts[0].0 += edges.diagnosis_treatment.len();
+            counts[0].1 += codes.diagnosis.len() * codes.treatment.len();
+            counts[1].0 += edges.treatment_lab.len();
+            counts[1].1 += codes.treatment.len() * codes.lab.len();
+        }
+        let [diagnosis_treatment, treatment_lab] =
+            counts.map(|(edges, pairs)| edges as f32 / pairs.max(1) as f32);
+        Rates { diagnosis_treatment, treatment_lab }
+    }
+
+    fn of_pairs(&self, encounter: &Encounter) -> PairScores {
+        let codes = &encounter.codes;
+        PairScores {
+            diagnosis_treatment: vec![
+                self.diagnosis_treatment;
+                codes.diagnosis.len() * codes.treatment.len()
+            ],
+            treatment_lab: vec![self.treatment_lab; codes.treatment.len() * codes.lab.len()],
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `dataset.json`: what the folder holds and where it came from.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, OnPath, Result};
+use crate::record::PerKind;
+
+pub(super) const MANIFEST: &str = "dataset.json";
+pub(super) const ENCOUNTERS: &str = "encounters.parquet";
+pub(super) const VOCABULARY: &str = "vocabulary.parquet";
+
+/// The version of the folder's format that this program writes and reads.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The contents of `dataset.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The program that wrote the folder.
+    pub program: String,
+    /// Where the encounters came from.
+    pub source: Source,
+    /// How many encounters there are.
+    pub encounters: u64,
+    /// How many codes of each kind the vocabulary has.
+    pub vocabulary: PerKind<u64>,
+    /// How many codes of each kind the encounters have, all together.
+    pub codes: PerKind<u64>,
+    /// How many encounters have known edges.
+    pub with_edges: u64,
+    /// The label columns, in the order of [`Encounter::labels`](crate::record::Encounter::labels).
+    pub labels: Vec<String>,
+    /// The two other files.
+    pub files: Files,
+}
+
+/// Where the encounters came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// The name of the source: `synthetic`.
+    pub kind: String,
+    /// The settings that made the dataset.
+    pub settings: serde_json::Value,
+    /// What was measured while it was made.
+    #[serde(default)]
+    pub findings: serde_json::Value,
+}
+
+/// One entry for each file beside `dataset.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// The encounters.
+    #[serde(rename = "encounters.parquet")]
+    pub encounters: FileEntry,
+    /// The vocabulary.
+    #[serde(rename = "vocabulary.parquet")]
+    pub vocabulary: FileEntry,
+}
+
+/// What a file must be, to the bit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its size.
+    pub bytes: u64,
+    /// Its hash, as `sha256sum` prints it.
+    pub sha256: String,
+}
+
+impl Manifest {
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(MANIFEST);
+        let mut text = serde_json::to_string_pretty(self).expect("a manifest has only text keys");
+        text.push('\n');
+        fs::File::create(&path)
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            })
+            .on("write", &path)
+    }
+
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(MANIFEST);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
+                return Err(Error::NotADataset { path: folder.to_owned() });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error).on("open", folder),
+            text => text.on("read", &path)?,
+        };
+        let malformed = |problem: String| Error::Manifest { path: path.clone(), problem };
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| malformed(format!("not valid JSON: {error}")))?;
+        match &value["schema_version"] {
+            version if *version == SCHEMA_VERSION => {}
+            serde_json::Value::Null => return Err(malformed("no `schema_version`".into())),
+            version => {
+                return Err(Error::Version {
+                    path: path.clone(),
+                    found: version.to_string(),
+                    supported: SCHEMA_VERSION,
+                });
+            }
+        }
+        serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+    }
+}

@@ -1,0 +1,408 @@
+//! Reading a dataset folder: everything is checked, encounters are streamed.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampMicrosecondType, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
+use arrow_schema::{DataType, Schema, TimeUnit};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+
+use super::folder;
+use super::manifest::{ENCOUNTERS, FileEntry, Manifest, VOCABULARY};
+use super::schema::{self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, EdgeColumn, START, SUBJECT_ID, TREATMENT_LAB};
+use crate::error::{Error, OnPath, Result};
+use crate::record::{Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId, Vocabulary};
+
+/// Encounters decoded at a time.
+const BATCH: usize = 1024;
+
+/// An open dataset folder.
+#[derive(Debug)]
+pub struct Dataset {
+    folder: PathBuf,
+    manifest: Manifest,
+    vocabulary: Vocabulary,
+    encounters: Table,
+}
+
+impl Dataset {
+    /// Opens a folder, having checked its version, that both files are those that were written, and their columns.
+    /// Rows are checked as they are read.
+    ///
+    /// # Errors
+    /// If anything is not as it should be; the error names the most specific place.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        let vocabulary_file = folder.join(VOCABULARY);
+        let encounters_file = folder.join(ENCOUNTERS);
+        let vocabulary_intact = is_intact(&vocabulary_file, &manifest.files.vocabulary)?;
+        let encounters_intact = is_intact(&encounters_file, &manifest.files.encounters)?;
+
+        let vocabulary = read_vocabulary(&vocabulary_file, &manifest)?;
+        if !vocabulary_intact {
+            return Err(Error::Changed { path: vocabulary_file });
+        }
+        let encounters =
+            Table::open(encounters_file.clone(), &schema::encounters(&manifest.labels), manifest.encounters)?;
+        let dataset = Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters };
+        if !encounters_intact {
+            // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
+            dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))?;
+            return Err(Error::Changed { path: encounters_file });
+        }
+        Ok(dataset)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The contents of `dataset.json`.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The codes.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The position of a label in [`Encounter::labels`].
+    ///
+    /// # Errors
+    /// If there is no such label.
+    pub fn label(&self, name: &str) -> Result<usize> {
+        self.manifest.labels.iter().position(|label| label == name).ok_or_else(|| Error::UnknownName {
+            what: "label",
+            name: name.into(),
+            known: self.manifest.labels.clone(),
+        })
+    }
+
+    /// Reads the encounters from the first to the last, a batch in memory at a time.
+    ///
+    /// # Errors
+    /// If the file cannot be opened; a bad row is an error of the iterator.
+    pub fn encounters(&self) -> Result<Encounters> {
+        Ok(Encounters {
+            batches: self.encounters.batches()?,
+            decoder: Decoder {
+                path: self.encounters.path.clone(),
+                vocabulary: self.manifest.vocabulary,
+                labels: self.manifest.labels.clone(),
+            },
+            decoded: Vec::new().into_iter(),
+            rows: 0,
+            failed: false,
+        })
+    }
+}
+
+/// Whether a file is the one that was written.
+fn is_intact(path: &Path, expected: &FileEntry) -> Result<bool> {
+    if !path.exists() {
+        return Err(Error::MissingFile { path: path.to_owned() });
+    }
+    Ok(folder::entry_of(path)? == *expected)
+}
+
+/// A Parquet file with the columns that it must have.
+#[derive(Debug)]
+struct Table {
+    path: PathBuf,
+    metadata: ArrowReaderMetadata,
+}
+
+impl Table {
+    fn open(path: PathBuf, expected: &Schema, rows: u64) -> Result<Self> {
+        let file = File::open(&path).on("read", &path)?;
+        // The types are those of the Parquet format, whichever library wrote the file.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(&path, &error))?;
+        for column in expected.fields() {
+            let found = match metadata.schema().field_with_name(column.name()) {
+                Ok(found) if same_type(found.data_type(), column.data_type()) => continue,
+                Ok(found) => schema::describe(found.data_type()),
+                Err(_) => "no such column".into(),
+            };
+            return Err(Error::Column {
+                path,
+                column: column.name().clone(),
+                expected: schema::describe(column.data_type()),
+                found,
+            });
+        }
+        let found = metadata.metadata().file_metadata().num_rows();
+        if u64::try_from(found) != Ok(rows) {
+            let problem = format!("it has {found} rows, but dataset.json says {rows}");
+            return Err(Error::Damaged { path, problem });
+        }
+        Ok(Table { path, metadata })
+    }
+
+    fn batches(&self) -> Result<ParquetRecordBatchReader> {
+        let file = File::open(&self.path).on("read", &self.path)?;
+        ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_batch_size(BATCH)
+            .build()
+            .map_err(|error| damaged(&self.path, &error))
+    }
+}
+
+fn damaged(path: &Path, error: &dyn std::error::Error) -> Error {
+    Error::Damaged { path: path.to_owned(), problem: format!("cut off, or not a Parquet file ({error})") }
+}
+
+/// Equal but for what no reader sees: names of list elements, nullability, a time zone.
+fn same_type(found: &DataType, expected: &DataType) -> bool {
+    match (found, expected) {
+        (DataType::List(found), DataType::List(expected)) => {
+            same_type(found.data_type(), expected.data_type())
+        }
+        (DataType::Struct(found), DataType::Struct(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(found, expected)| {
+                    found.name() == expected.name() && same_type(found.data_type(), expected.data_type())
+                })
+        }
+        (DataType::Timestamp(TimeUnit::Microsecond, _), DataType::Timestamp(TimeUnit::Microsecond, _)) => {
+            true
+        }
+        _ => found == expected,
+    }
+}
+
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+    batch.column_by_name(name).expect("the columns were checked when the table was opened")
+}
+
+/// Refuses nulls in a column that must have none.
+fn no_nulls(column: &dyn Array) -> Result<(), (usize, String)> {
+    match (0..column.len()).find(|&row| column.is_null(row)) {
+        Some(row) => Err((row, "must not be null".into())),
+        None => Ok(()),
+    }
+}
+
+/// Refuses nulls inside the lists of a column.
+fn no_null_elements(lists: &ListArray, elements: &dyn Array) -> Result<(), (usize, String)> {
+    match (0..elements.len()).find(|&element| elements.is_null(element)) {
+        Some(element) => {
+            let row = lists.offsets().partition_point(|&end| end as usize <= element) - 1;
+            Err((row, "a list must not hold a null".into()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn read_vocabulary(path: &Path, manifest: &Manifest) -> Result<Vocabulary> {
+    let rows = CodeKind::ALL.iter().map(|&kind| manifest.vocabulary[kind]).sum();
+    let table = Table::open(path.to_owned(), &schema::vocabulary(), rows)?;
+    let mut vocabulary = Vocabulary::default();
+    let mut first_row = 0;
+    for batch in table.batches()? {
+        let batch = batch.map_err(|error| damaged(path, &error))?;
+        let bad_row = |column: &str, (row, problem): (usize, String)| Error::Row {
+            path: path.to_owned(),
+            row: first_row + row as u64 + 1,
+            column: column.into(),
+            problem,
+        };
+        for name in ["kind", "id", "code", "count"] {
+            no_nulls(column(&batch, name)).map_err(|problem| bad_row(name, problem))?;
+        }
+        let (kinds, codes) = (column(&batch, "kind").as_string::<i32>(), column(&batch, "code").as_string());
+        let descriptions = column(&batch, "description").as_string::<i32>();
+        let ids = column(&batch, "id").as_primitive::<UInt32Type>();
+        let counts = column(&batch, "count").as_primitive::<UInt64Type>();
+        for row in 0..batch.num_rows() {
+            let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == kinds.value(row));
+            let Some(kind) = kind else {
+                return Err(bad_row("kind", (row, "expected diagnosis, treatment or lab".into())));
+            };
+            if ids.value(row) as usize != vocabulary[kind].len() {
+                let problem = format!("ids of a kind count up from 0; expected {}", vocabulary[kind].len());
+                return Err(bad_row("id", (row, problem)));
+            }
+            let code = |array: &arrow_array::StringArray| array.value(row).to_owned();
+            vocabulary[kind].push(Code {
+                code: code(codes),
+                description: descriptions.is_valid(row).then(|| code(descriptions)),
+                count: counts.value(row),
+            });
+        }
+        first_row += batch.num_rows() as u64;
+    }
+    let found = PerKind::from_fn(|kind| vocabulary[kind].len() as u64);
+    if found != manifest.vocabulary {
+        let problem = "its number of codes per kind is not the one in dataset.json".into();
+        return Err(Error::Damaged { path: path.to_owned(), problem });
+    }
+    Ok(vocabulary)
+}
+
+/// The encounters of a dataset, one after the other. Ends after the first error.
+pub struct Encounters {
+    batches: ParquetRecordBatchReader,
+    decoder: Decoder,
+    decoded: std::vec::IntoIter<Encounter>,
+    rows: u64,
+    failed: bool,
+}
+
+impl Iterator for Encounters {
+    type Item = Result<Encounter>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(encounter) = self.decoded.next() {
+                return Some(Ok(encounter));
+            }
+            if self.failed {
+                return None;
+            }
+            let decoded = match self.batches.next()? {
+                Ok(batch) => self.decoder.decode(&batch, self.rows),
+                Err(error) => Err(damaged(&self.decoder.path, &error)),
+            };
+            match decoded {
+                Ok(encounters) => {
+                    self.rows += encounters.len() as u64;
+                    self.decoded = encounters.into_iter();
+                }
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// Turns rows into encounters and refuses those that break a rule.
+struct Decoder {
+    path: PathBuf,
+    vocabulary: PerKind<u64>,
+    labels: Vec<String>,
+}
+
+impl Decoder {
+    fn decode(&self, batch: &RecordBatch, rows_before: u64) -> Result<Vec<Encounter>> {
+        let bad_row = |column: &str, (row, problem): (usize, String)| Error::Row {
+            path: self.path.clone(),
+            row: rows_before + row as u64 + 1,
+            column: column.into(),
+            problem,
+        };
+        for name in [ENCOUNTER_ID, SUBJECT_ID] {
+            no_nulls(column(batch, name)).map_err(|problem| bad_row(name, problem))?;
+        }
+        let ids = column(batch, ENCOUNTER_ID).as_string::<i32>();
+        let subjects = column(batch, SUBJECT_ID).as_string::<i32>();
+        let starts = column(batch, START).as_primitive::<TimestampMicrosecondType>();
+        let mut codes = PerKind::try_from_fn(|kind| {
+            codes(column(batch, kind.name()), self.vocabulary[kind])
+                .map_err(|problem| bad_row(kind.name(), problem))
+        })?;
+        let diagnosis_treatment = edges(column(batch, DIAGNOSIS_TREATMENT.name), DIAGNOSIS_TREATMENT, &codes)
+            .map_err(|problem| bad_row(DIAGNOSIS_TREATMENT.name, problem))?;
+        let treatment_lab = edges(column(batch, TREATMENT_LAB.name), TREATMENT_LAB, &codes)
+            .map_err(|problem| bad_row(TREATMENT_LAB.name, problem))?;
+        let labels: Vec<_> = self.labels.iter().map(|label| column(batch, label).as_boolean()).collect();
+
+        let mut encounters = Vec::with_capacity(batch.num_rows());
+        for (row, known) in diagnosis_treatment.into_iter().zip(treatment_lab).enumerate() {
+            let edges = match known {
+                (Some(diagnosis_treatment), Some(treatment_lab)) => {
+                    Some(Edges { diagnosis_treatment, treatment_lab })
+                }
+                (None, None) => None,
+                _ => {
+                    let problem = format!("null, but `{}` is not, or the reverse", DIAGNOSIS_TREATMENT.name);
+                    return Err(bad_row(TREATMENT_LAB.name, (row, problem)));
+                }
+            };
+            encounters.push(Encounter {
+                id: EncounterId::new(ids.value(row)),
+                subject: SubjectId::new(subjects.value(row)),
+                start: starts.is_valid(row).then(|| starts.value(row)),
+                codes: PerKind::from_fn(|kind| std::mem::take(&mut codes[kind][row])),
+                edges,
+                labels: labels.iter().map(|label| label.is_valid(row).then(|| label.value(row))).collect(),
+            });
+        }
+        Ok(encounters)
+    }
+}
+
+/// The code ids of each row: known, distinct and ascending.
+fn codes(column: &ArrayRef, vocabulary: u64) -> Result<Vec<Vec<u32>>, (usize, String)> {
+    no_nulls(column)?;
+    let lists = column.as_list::<i32>();
+    no_null_elements(lists, lists.values())?;
+    let ids = lists.values().as_primitive::<UInt32Type>().values();
+    lists
+        .offsets()
+        .windows(2)
+        .enumerate()
+        .map(|(row, ends)| {
+            let codes = &ids[ends[0] as usize..ends[1] as usize];
+            if codes.iter().any(|&id| u64::from(id) >= vocabulary) {
+                return Err((
+                    row,
+                    format!("an id is outside the vocabulary, which ends at {}", vocabulary - 1),
+                ));
+            }
+            if !codes.is_sorted_by(|a, b| a < b) {
+                return Err((row, "ids must be distinct and ascending".into()));
+            }
+            if codes.len() > usize::from(u16::MAX) {
+                return Err((row, format!("more than {} codes", u16::MAX)));
+            }
+            Ok(codes.to_vec())
+        })
+        .collect()
+}
+
+/// The edges of each row as positions in its lists of codes.
+fn edges(
+    column: &ArrayRef,
+    kinds: EdgeColumn,
+    codes: &PerKind<Vec<Vec<u32>>>,
+) -> Result<Vec<Option<Vec<Edge>>>, (usize, String)> {
+    let lists = column.as_list::<i32>();
+    let pairs = lists.values().as_struct();
+    no_null_elements(lists, pairs)?;
+    for end in pairs.columns() {
+        no_null_elements(lists, end)?;
+    }
+    let [causes, effects] = [0, 1].map(|end| pairs.column(end).as_primitive::<UInt32Type>().values());
+    let mut rows = Vec::with_capacity(lists.len());
+    for (row, ends) in lists.offsets().windows(2).enumerate() {
+        if lists.is_null(row) {
+            rows.push(None);
+            continue;
+        }
+        let position = |kind: CodeKind, id| match codes[kind][row].binary_search(&id) {
+            Ok(position) => Ok(position as u16),
+            Err(_) => Err((row, format!("an edge names a {} that is not in the encounter", kind.name()))),
+        };
+        let mut edges = Vec::with_capacity((ends[1] - ends[0]) as usize);
+        for pair in ends[0] as usize..ends[1] as usize {
+            edges.push(Edge {
+                cause: position(kinds.cause, causes[pair])?,
+                effect: position(kinds.effect, effects[pair])?,
+            });
+        }
+        if !edges.is_sorted_by(|a, b| a < b) {
+            return Err((row, "edges must be distinct and ascending".into()));
+        }
+        rows.push(Some(edges));
+    }
+    Ok(rows)
+}

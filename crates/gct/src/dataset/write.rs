@@ -1,0 +1,237 @@
+//! Writing a dataset folder, as a stream.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, ListArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
+    UInt32Array, UInt64Array,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::folder::{self, HashedFile, Overwrite, PendingFolder};
+use super::manifest::{ENCOUNTERS, FileEntry, Files, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
+use super::schema::{self, DIAGNOSIS_TREATMENT, EdgeColumn, TREATMENT_LAB};
+use crate::error::{Error, OnPath, Result};
+use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind, Vocabulary};
+
+/// Encounters per row group: what a writer or a reader holds in memory at a time.
+const ROW_GROUP: usize = 32_768;
+
+/// A dataset folder in the making. Dropped before [`Writer::finish`], it leaves nothing behind.
+pub struct Writer {
+    folder: PendingFolder,
+    encounters: TableWriter,
+    vocabulary: Vocabulary,
+    labels: Vec<String>,
+    rows: u64,
+    codes: PerKind<u64>,
+    with_edges: u64,
+}
+
+impl Writer {
+    /// Begins a folder at `path`. The counts of the vocabulary are filled in from the encounters.
+    ///
+    /// # Errors
+    /// If `path` exists and may not be replaced, or cannot be written.
+    ///
+    /// # Panics
+    /// If a label has the name of another column.
+    pub fn create(
+        path: &Path,
+        overwrite: Overwrite,
+        mut vocabulary: Vocabulary,
+        labels: Vec<String>,
+    ) -> Result<Self> {
+        for label in &labels {
+            assert!(!schema::is_fixed_column(label), "label `{label}` has the name of another column");
+        }
+        for kind in CodeKind::ALL {
+            vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
+        }
+        let folder = PendingFolder::create(path, overwrite)?;
+        let encounters = TableWriter::create(folder.path(), ENCOUNTERS, schema::encounters(&labels))?;
+        Ok(Writer {
+            folder,
+            encounters,
+            vocabulary,
+            labels,
+            rows: 0,
+            codes: PerKind::default(),
+            with_edges: 0,
+        })
+    }
+
+    /// Adds encounters.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    ///
+    /// # Panics
+    /// If a code is not in the vocabulary, or an encounter has another number of labels than the dataset.
+    pub fn write(&mut self, encounters: &[Encounter]) -> Result<()> {
+        for encounter in encounters {
+            for kind in CodeKind::ALL {
+                for &id in &encounter.codes[kind] {
+                    self.vocabulary[kind][id as usize].count += 1;
+                }
+                self.codes[kind] += encounter.codes[kind].len() as u64;
+            }
+            self.with_edges += u64::from(encounter.edges.is_some());
+        }
+        self.rows += encounters.len() as u64;
+        let columns = columns(encounters, self.labels.len());
+        self.encounters.write(columns)
+    }
+
+    /// Writes what is left, and puts the folder in its place.
+    ///
+    /// # Errors
+    /// If the disk refuses; then nothing is left behind.
+    pub fn finish(self, source: Source) -> Result<Manifest> {
+        let encounters = self.encounters.finish()?;
+        let mut table = TableWriter::create(self.folder.path(), VOCABULARY, schema::vocabulary())?;
+        table.write(vocabulary_columns(&self.vocabulary))?;
+        let manifest = Manifest {
+            schema_version: SCHEMA_VERSION,
+            program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
+            source,
+            encounters: self.rows,
+            vocabulary: PerKind::from_fn(|kind| self.vocabulary[kind].len() as u64),
+            codes: self.codes,
+            with_edges: self.with_edges,
+            labels: self.labels,
+            files: Files { encounters, vocabulary: table.finish()? },
+        };
+        manifest.write(self.folder.path())?;
+        self.folder.commit()?;
+        Ok(manifest)
+    }
+}
+
+/// One Parquet file of the folder.
+struct TableWriter {
+    parquet: ArrowWriter<HashedFile>,
+    schema: Arc<Schema>,
+    path: std::path::PathBuf,
+}
+
+impl TableWriter {
+    fn create(folder: &Path, name: &str, schema: Schema) -> Result<Self> {
+        let (path, schema) = (folder.join(name), Arc::new(schema));
+        let file = HashedFile::create(path.clone())?;
+        let parquet = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
+            .map_err(|error| write_error(&path, error))?;
+        Ok(TableWriter { parquet, schema, path })
+    }
+
+    fn write(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+        let batch =
+            RecordBatch::try_new(self.schema.clone(), columns).expect("columns follow their own schema");
+        self.parquet.write(&batch).map_err(|error| write_error(&self.path, error))
+    }
+
+    fn finish(self) -> Result<FileEntry> {
+        self.parquet.into_inner().map_err(|error| write_error(&self.path, error))?.finish()
+    }
+}
+
+/// Writes one table as a Parquet file of its own, whole or not at all.
+pub(crate) fn write_table(
+    path: &Path,
+    overwrite: Overwrite,
+    columns: Vec<(&'static str, ArrayRef)>,
+) -> Result<()> {
+    let table = RecordBatch::try_from_iter(columns).expect("the columns of a table are of one length");
+    folder::write_file(path, overwrite, |file| {
+        let failed = |error| write_error(path, error);
+        let file = file.try_clone().on("write", path)?;
+        let mut parquet = ArrowWriter::try_new(file, table.schema(), Some(properties())).map_err(failed)?;
+        parquet.write(&table).map_err(failed)?;
+        parquet.close().map_err(failed)?;
+        Ok(())
+    })
+}
+
+fn properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .build()
+}
+
+/// The operating system's own words where it said something, for a message like "no space left on device".
+fn write_error(path: &Path, error: ParquetError) -> Error {
+    let source = match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(io) => *io,
+            Err(other) => std::io::Error::other(other),
+        },
+        other => std::io::Error::other(other),
+    };
+    Error::Io { action: "write", path: path.to_owned(), source }
+}
+
+fn columns(encounters: &[Encounter], labels: usize) -> Vec<ArrayRef> {
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.id.as_str()))),
+        Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.subject.as_str()))),
+        Arc::new(encounters.iter().map(|e| e.start).collect::<TimestampMicrosecondArray>()),
+    ];
+    for kind in CodeKind::ALL {
+        let codes = || encounters.iter().map(|e| &e.codes[kind]);
+        let values = UInt32Array::from_iter_values(codes().flatten().copied());
+        columns.push(list(codes().map(Vec::len), Arc::new(values), None));
+    }
+    columns.push(edge_column(encounters, DIAGNOSIS_TREATMENT, |edges| &edges.diagnosis_treatment));
+    columns.push(edge_column(encounters, TREATMENT_LAB, |edges| &edges.treatment_lab));
+    for label in 0..labels {
+        let values = encounters.iter().map(|e| {
+            assert_eq!(e.labels.len(), labels, "an encounter has one value for each label of its dataset");
+            e.labels[label]
+        });
+        columns.push(Arc::new(values.collect::<BooleanArray>()));
+    }
+    columns
+}
+
+fn edge_column(encounters: &[Encounter], column: EdgeColumn, edges: fn(&Edges) -> &Vec<Edge>) -> ArrayRef {
+    let known = encounters.iter().map(|e| e.edges.is_some()).collect::<Vec<_>>();
+    let lengths = encounters.iter().map(|e| e.edges.as_ref().map_or(0, |known| edges(known).len()));
+    let ids = |kind: CodeKind, position: fn(&Edge) -> u16| -> ArrayRef {
+        Arc::new(UInt32Array::from_iter_values(encounters.iter().flat_map(|e| {
+            let edges = e.edges.as_ref().map_or(&[][..], |known| edges(known));
+            edges.iter().map(move |edge| e.codes[kind][position(edge) as usize])
+        })))
+    };
+    let pairs = StructArray::new(
+        column.pair(),
+        vec![ids(column.cause, |edge| edge.cause), ids(column.effect, |edge| edge.effect)],
+        None,
+    );
+    list(lengths, Arc::new(pairs), Some(NullBuffer::from(known)))
+}
+
+fn list(lengths: impl Iterator<Item = usize>, values: ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
+    let element: DataType = values.data_type().clone();
+    Arc::new(ListArray::new(schema::element(element), OffsetBuffer::from_lengths(lengths), values, nulls))
+}
+
+fn vocabulary_columns(vocabulary: &Vocabulary) -> Vec<ArrayRef> {
+    let entries: Vec<_> = CodeKind::ALL
+        .into_iter()
+        .flat_map(|kind| (0u32..).zip(&vocabulary[kind]).map(move |(id, code)| (kind, id, code)))
+        .collect();
+    vec![
+        Arc::new(StringArray::from_iter_values(entries.iter().map(|(kind, ..)| kind.name()))),
+        Arc::new(UInt32Array::from_iter_values(entries.iter().map(|(_, id, _)| *id))),
+        Arc::new(StringArray::from_iter_values(entries.iter().map(|(.., code)| &code.code))),
+        Arc::new(entries.iter().map(|(.., code)| code.description.as_deref()).collect::<StringArray>()),
+        Arc::new(UInt64Array::from_iter_values(entries.iter().map(|(.., code)| code.count))),
+    ]
+}

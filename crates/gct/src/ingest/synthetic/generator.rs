@@ -1,0 +1,305 @@
+//! Algorithm 1: draws encounters, filters them, labels them.
+
+use std::sync::Arc;
+
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+use super::rows::{Cache, Categorical, Pin, Purpose, Rows, stream};
+use super::settings::{Normal, Settings};
+use crate::error::{Error, Result};
+use crate::record::{Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId, Vocabulary};
+
+/// How many encounters are drawn between two looks at the result.
+const DRAWS_PER_ROUND: u64 = 16_384;
+
+/// Fewer kept than this share means that the settings contradict each other.
+const LEAST_SHARE_KEPT: f64 = 1e-4;
+
+/// Memory for the rows of p(D|d) and p(M|d), each, and of p(R|m,d).
+const ROW_CACHE_BYTES: usize = 32 << 20;
+const LAB_CACHE_BYTES: usize = 128 << 20;
+
+/// The tables of Appendix A, ready to draw encounters.
+pub struct Generator {
+    settings: Settings,
+    diagnosis: Arc<Categorical>,
+    co_diagnosis: Rows,
+    treatment: Rows,
+    lab: Rows,
+    /// a(D).
+    more_co_diagnoses: Vec<f64>,
+    /// b(D).
+    more_treatments: Vec<f64>,
+    next_draw: u64,
+    kept: u64,
+}
+
+/// A round of encounters.
+pub struct Drawn {
+    /// Those that passed the filter, in the order of their draws.
+    pub encounters: Vec<Encounter>,
+    /// How many have been drawn so far to keep those kept so far, over all rounds.
+    pub raw_encounters: u64,
+}
+
+impl Generator {
+    /// Prepares the tables.
+    ///
+    /// # Errors
+    /// If a setting makes no sense.
+    pub fn new(settings: &Settings) -> Result<Self> {
+        settings.check()?;
+        let (seed, labels, vocabulary) = (settings.seed, settings.labels, settings.vocabulary);
+        let rows = |purpose, columns, shape, pins| Rows {
+            seed,
+            purpose,
+            columns,
+            shape,
+            zero_diagonal: matches!(purpose, Purpose::CoDiagnosis),
+            pins,
+            cache: Cache::new(vocabulary.diagnosis.into(), columns, ROW_CACHE_BYTES),
+        };
+        let pin = |row: u32, column, probability| Pin { row: row.into(), column, probability };
+
+        let diagnosis = rows(
+            Purpose::Diagnosis,
+            vocabulary.diagnosis,
+            settings.diagnosis_pareto,
+            vec![pin(0, labels.d1, labels.p_d1)],
+        );
+        let mut more_co_diagnoses = continuations(settings, Purpose::MoreCoDiagnoses, settings.co_diagnosis);
+        more_co_diagnoses[labels.d1 as usize] = labels.a_d1;
+        let mut more_treatments = continuations(settings, Purpose::MoreTreatments, settings.more_treatments);
+        more_treatments[labels.d1 as usize] = labels.b_d1;
+        more_treatments[labels.d2 as usize] = labels.b_d2;
+
+        let lab_rows = u64::from(vocabulary.treatment) * u64::from(vocabulary.diagnosis);
+        Ok(Generator {
+            diagnosis: diagnosis.get(0),
+            co_diagnosis: rows(
+                Purpose::CoDiagnosis,
+                vocabulary.diagnosis,
+                settings.co_diagnosis_pareto,
+                vec![pin(labels.d1, labels.d2, labels.p_d2_given_d1)],
+            ),
+            treatment: rows(
+                Purpose::Treatment,
+                vocabulary.treatment,
+                settings.treatment_pareto,
+                vec![
+                    pin(labels.d1, labels.m1, labels.p_m1_given_d1),
+                    pin(labels.d2, labels.m1, labels.p_m1_given_d2),
+                ],
+            ),
+            lab: Rows {
+                cache: Cache::new(lab_rows, vocabulary.lab, LAB_CACHE_BYTES),
+                ..rows(Purpose::Lab, vocabulary.lab, settings.lab_pareto, vec![])
+            },
+            more_co_diagnoses,
+            more_treatments,
+            next_draw: 0,
+            kept: 0,
+            settings: settings.clone(),
+        })
+    }
+
+    /// The settings it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The names of the labels that every encounter carries.
+    pub fn label_names() -> Vec<String> {
+        vec!["d1_m1".into(), "d2_m1".into()]
+    }
+
+    /// The codes, named as in the paper's figures: `D_199`, `T_939`, `L_7`. Counts are zero.
+    pub fn vocabulary(&self) -> Vocabulary {
+        PerKind::from_fn(|kind| {
+            let letter = match kind {
+                CodeKind::Diagnosis => 'D',
+                CodeKind::Treatment => 'T',
+                CodeKind::Lab => 'L',
+            };
+            (0..self.settings.vocabulary[kind])
+                .map(|id| Code { code: format!("{letter}_{id}"), description: None, count: 0 })
+                .collect()
+        })
+    }
+
+    /// Draws one more round, on all threads; `None` when there are enough encounters.
+    ///
+    /// # Errors
+    /// If hardly any draw passes the filter.
+    pub fn next_round(&mut self) -> Result<Option<Drawn>> {
+        let missing = self.settings.encounters - self.kept;
+        if missing == 0 {
+            return Ok(None);
+        }
+        let first = self.next_draw;
+        let mut drafts: Vec<(u64, Draft)> = (first..first + DRAWS_PER_ROUND)
+            .into_par_iter()
+            .filter_map(|draw| self.draw(draw).map(|draft| (draw, draft)))
+            .collect();
+        drafts.truncate(usize::try_from(missing).unwrap_or(usize::MAX));
+        self.next_draw += DRAWS_PER_ROUND;
+        let first_id = self.kept;
+        self.kept += drafts.len() as u64;
+        let raw_encounters = match drafts.last() {
+            Some((last, _)) if self.kept == self.settings.encounters => last + 1,
+            _ => self.next_draw,
+        };
+        if (self.kept as f64) < LEAST_SHARE_KEPT * raw_encounters as f64 && raw_encounters >= 500_000 {
+            let Settings { min_codes, max_codes, .. } = self.settings;
+            return Err(Error::NothingKept { kept: self.kept, drawn: raw_encounters, min_codes, max_codes });
+        }
+        let encounters =
+            drafts.into_iter().zip(first_id..).map(|((_, draft), id)| self.finish(draft, id)).collect();
+        Ok(Some(Drawn { encounters, raw_encounters }))
+    }
+
+    /// b(d): the chance of one more treatment.
+    pub fn more_treatments(&self, diagnosis: u32) -> f64 {
+        self.more_treatments[diagnosis as usize]
+    }
+
+    /// c(m,d): the chance of one more lab.
+    pub fn more_labs(&self, treatment: u32, diagnosis: u32) -> f64 {
+        let mut rng = stream(self.settings.seed, Purpose::MoreLabs, self.lab_row(treatment, diagnosis));
+        continuation(&self.settings, &mut rng, self.settings.more_labs)
+    }
+
+    /// p(M|d), all of it.
+    pub fn treatment_probabilities(&self, diagnosis: u32, out: &mut Vec<f32>) {
+        self.treatment.probabilities(diagnosis.into(), out);
+    }
+
+    /// p(R|m,d), all of it.
+    pub fn lab_probabilities(&self, treatment: u32, diagnosis: u32, out: &mut Vec<f32>) {
+        self.lab.probabilities(self.lab_row(treatment, diagnosis), out);
+    }
+
+    fn lab_row(&self, treatment: u32, diagnosis: u32) -> u64 {
+        u64::from(treatment) * u64::from(self.settings.vocabulary.diagnosis) + u64::from(diagnosis)
+    }
+
+    /// The draw of this number, unless the filter rejects it. Labs cost most, so they are drawn last.
+    fn draw(&self, number: u64) -> Option<Draft> {
+        let rng = &mut stream(self.settings.seed, Purpose::Encounter, number);
+
+        let diagnoses = self.draw_diagnoses(rng);
+        self.passes(&diagnoses)?;
+
+        let mut causes = Vec::new();
+        for &diagnosis in &diagnoses {
+            let already = causes.len();
+            while happens(rng, self.more_treatments[diagnosis as usize]) {
+                let treatment = self.treatment.get(diagnosis.into()).sample(rng);
+                if !causes[already..].contains(&(diagnosis, treatment)) {
+                    causes.push((diagnosis, treatment));
+                }
+            }
+        }
+        let treatments = distinct(causes.iter().map(|&(_, treatment)| treatment));
+        self.passes(&treatments)?;
+
+        let mut results = Vec::new();
+        for &(diagnosis, treatment) in &causes {
+            let more = self.more_labs(treatment, diagnosis);
+            let mut row = None;
+            while happens(rng, more) {
+                let row = row.get_or_insert_with(|| self.lab.get(self.lab_row(treatment, diagnosis)));
+                results.push((treatment, row.sample(rng)));
+            }
+        }
+        let labs = distinct(results.iter().map(|&(_, lab)| lab));
+        self.passes(&labs)?;
+        Some(Draft { diagnoses, treatments, labs, causes, results })
+    }
+
+    fn draw_diagnoses(&self, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
+        let mut drawn = Vec::new();
+        let mut independent = 0;
+        while independent < self.settings.min_independent_diagnoses
+            || happens(rng, self.settings.more_diagnoses)
+        {
+            let mut last = self.diagnosis.sample(rng);
+            independent += 1;
+            drawn.push(last);
+            while happens(rng, self.more_co_diagnoses[last as usize]) {
+                last = self.co_diagnosis.get(last.into()).sample(rng);
+                drawn.push(last);
+            }
+        }
+        distinct(drawn.into_iter())
+    }
+
+    fn passes(&self, codes: &[u32]) -> Option<()> {
+        (self.settings.min_codes..=self.settings.max_codes).contains(&codes.len()).then_some(())
+    }
+
+    fn finish(&self, draft: Draft, number: u64) -> Encounter {
+        let labels = &self.settings.labels;
+        let caused = |diagnosis| Some(draft.causes.contains(&(diagnosis, labels.m1)));
+        Encounter {
+            id: EncounterId::new(format!("E{number}")),
+            subject: SubjectId::new(format!("S{number}")),
+            start: None,
+            labels: vec![caused(labels.d1), caused(labels.d2)],
+            edges: Some(Edges {
+                diagnosis_treatment: positions(&draft.causes, &draft.diagnoses, &draft.treatments),
+                treatment_lab: positions(&draft.results, &draft.treatments, &draft.labs),
+            }),
+            codes: PerKind { diagnosis: draft.diagnoses, treatment: draft.treatments, lab: draft.labs },
+        }
+    }
+}
+
+/// An encounter in code ids.
+struct Draft {
+    diagnoses: Vec<u32>,
+    treatments: Vec<u32>,
+    labs: Vec<u32>,
+    causes: Vec<(u32, u32)>,
+    results: Vec<(u32, u32)>,
+}
+
+fn happens(rng: &mut Xoshiro256PlusPlus, probability: f64) -> bool {
+    rng.random::<f64>() < probability
+}
+
+fn distinct(codes: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut codes: Vec<u32> = codes.collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+/// Pairs of code ids as pairs of positions in the two ascending lists, ascending and distinct themselves.
+fn positions(pairs: &[(u32, u32)], causes: &[u32], effects: &[u32]) -> Vec<Edge> {
+    let position = |codes: &[u32], code| {
+        codes.binary_search(&code).expect("every code of an edge is in the encounter") as u16
+    };
+    let mut edges: Vec<Edge> = pairs
+        .iter()
+        .map(|&(cause, effect)| Edge { cause: position(causes, cause), effect: position(effects, effect) })
+        .collect();
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+/// a(D) or b(D): one probability for each diagnosis.
+fn continuations(settings: &Settings, purpose: Purpose, normal: Normal) -> Vec<f64> {
+    let mut rng = stream(settings.seed, purpose, 0);
+    (0..settings.vocabulary.diagnosis).map(|_| continuation(settings, &mut rng, normal)).collect()
+}
+
+fn continuation(settings: &Settings, rng: &mut impl Rng, normal: Normal) -> f64 {
+    let z: f64 = StandardNormal.sample(rng);
+    let probability = (normal.mean + normal.sd * z).max(0.0);
+    if probability > settings.too_likely { settings.too_likely_becomes } else { probability }
+}

@@ -1,0 +1,43 @@
+//! Learns the hidden structure of health-record encounters.
+//!
+//! One encounter (visit) is a graph, visit -> diagnoses -> treatments -> labs, whose edges are usually not
+//! recorded. This library holds everything that the Graph Convolutional Transformer (Choi et al., AAAI 2020)
+//! needs: records in, a dataset folder, splits without leaks, and the conditional probabilities that guide it.
+//!
+//! The order of the `mod` lines below is the table of contents *and* the law: a file may use only modules
+//! declared above its own. `cargo xtask tidy` reads this list and fails on a reference that points down.
+
+/// What can go wrong, in the user's words.
+pub mod error;
+
+/// Subjects, encounters, codes and vocabularies: plain data, no input or output.
+pub mod record;
+
+/// Source data to encounters: the only reader of source data.
+pub mod ingest;
+
+/// The dataset folder: write and read.
+pub mod dataset;
+
+/// Train, validation and test, by subject or by encounter.
+pub mod split;
+
+/// The nodes of an encounter, its true edges, and the pairs that may be connected.
+pub mod graph;
+
+/// Conditional probabilities counted on the training split, and the matrix P of an encounter.
+pub mod prior;
+
+/// AUCPR and AUROC, exactly.
+pub mod metric;
+
+/// The best score that any model can reach on synthetic data, and two simple rules beside it.
+pub mod ceiling;
+
+/// Counts of a dataset: the paper's Table 1, label prevalences, histograms.
+pub mod statistics;
+
+/// `gct synth` as one call: draw, write, measure the ceiling.
+pub mod synth;
+
+pub use error::{Error, Result};

@@ -1,0 +1,434 @@
+//! What data statistics say about the structure: p(m|d), p(d|m), p(r|m), p(m|r), and the matrix P of an encounter.
+//!
+//! p(m|d) is the share of training encounters with d that also contain m, wherever in the encounter (the authors'
+//! released code counts the same). Counts come from the training split alone: nothing in validation or test
+//! can change P.
+//!
+//! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
+//! vocabulary.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, Float64Array, UInt32Array};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::{self, Dataset, Overwrite};
+use crate::error::Result;
+use crate::graph::Nodes;
+use crate::record::{CodeKind, Encounter, PerKind};
+use crate::split::{Part, Split};
+
+/// Counts the training encounters of a dataset.
+///
+/// # Errors
+/// If the dataset cannot be read.
+pub fn fit(dataset: &Dataset, split: &Split) -> Result<Prior> {
+    let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
+    for encounter in dataset.encounters()? {
+        let encounter = encounter?;
+        if split.part(&encounter) == Part::Train {
+            counter.add(&encounter);
+        }
+    }
+    Ok(counter.finish())
+}
+
+/// Counts in the making.
+#[derive(Debug)]
+pub struct Counter {
+    encounters: u64,
+    codes: PerKind<Vec<u32>>,
+    diagnosis_treatment: PairCounter,
+    treatment_lab: PairCounter,
+}
+
+/// For each cause, how often each effect was in the same encounter.
+type PairCounter = Vec<FxHashMap<u32, u32>>;
+
+impl Counter {
+    /// Begins at zero, for vocabularies of these sizes.
+    pub fn new(vocabulary: PerKind<usize>) -> Self {
+        Counter {
+            encounters: 0,
+            codes: PerKind::from_fn(|kind| vec![0; vocabulary[kind]]),
+            diagnosis_treatment: vec![FxHashMap::default(); vocabulary.diagnosis],
+            treatment_lab: vec![FxHashMap::default(); vocabulary.treatment],
+        }
+    }
+
+    /// Counts one training encounter.
+    ///
+    /// # Panics
+    /// If a code is outside the vocabulary.
+    pub fn add(&mut self, encounter: &Encounter) {
+        let codes = &encounter.codes;
+        self.encounters += 1;
+        for kind in CodeKind::ALL {
+            for &code in &codes[kind] {
+                self.codes[kind][code as usize] += 1;
+            }
+        }
+        count_pairs(&mut self.diagnosis_treatment, &codes.diagnosis, &codes.treatment);
+        count_pairs(&mut self.treatment_lab, &codes.treatment, &codes.lab);
+    }
+
+    /// Sorts the counts into a prior.
+    pub fn finish(self) -> Prior {
+        Prior {
+            encounters: self.encounters,
+            codes: self.codes,
+            diagnosis_treatment: Pairs::from(self.diagnosis_treatment),
+            treatment_lab: Pairs::from(self.treatment_lab),
+        }
+    }
+}
+
+fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
+    for &cause in causes {
+        let row = &mut counter[cause as usize];
+        for &effect in effects {
+            *row.entry(effect).or_default() += 1;
+        }
+    }
+}
+
+/// Conditional probabilities between codes, as counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prior {
+    encounters: u64,
+    codes: PerKind<Vec<u32>>,
+    diagnosis_treatment: Pairs,
+    treatment_lab: Pairs,
+}
+
+/// Counts of pairs, those that occur: compressed rows, one per cause, effects ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pairs {
+    /// Row `c` is `starts[c]..starts[c + 1]`.
+    starts: Vec<usize>,
+    effects: Vec<u32>,
+    counts: Vec<u32>,
+}
+
+impl From<PairCounter> for Pairs {
+    fn from(counter: PairCounter) -> Self {
+        let pairs = counter.iter().map(FxHashMap::len).sum();
+        let mut table = Pairs {
+            starts: Vec::with_capacity(counter.len() + 1),
+            effects: Vec::with_capacity(pairs),
+            counts: Vec::with_capacity(pairs),
+        };
+        table.starts.push(0);
+        let mut row = Vec::new();
+        for counts in counter {
+            row.extend(counts);
+            row.sort_unstable();
+            table.effects.extend(row.iter().map(|&(effect, _)| effect));
+            table.counts.extend(row.iter().map(|&(_, count)| count));
+            table.starts.push(table.effects.len());
+            row.clear();
+        }
+        table
+    }
+}
+
+impl Pairs {
+    fn row(&self, cause: u32) -> std::ops::Range<usize> {
+        self.starts[cause as usize]..self.starts[cause as usize + 1]
+    }
+
+    fn count(&self, cause: u32, effect: u32) -> u32 {
+        let row = self.row(cause);
+        match self.effects[row.clone()].binary_search(&effect) {
+            Ok(position) => self.counts[row.start + position],
+            Err(_) => 0,
+        }
+    }
+}
+
+/// One conditional probability, of those that are not zero.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conditional {
+    /// The kind and id of the code that is given.
+    pub given: (CodeKind, u32),
+    /// The kind and id of the code whose probability this is.
+    pub code: (CodeKind, u32),
+    /// In how many training encounters both occur.
+    pub count: u32,
+    /// p(code|given).
+    pub probability: f64,
+}
+
+impl Prior {
+    /// How many training encounters were counted.
+    pub fn encounters(&self) -> u64 {
+        self.encounters
+    }
+
+    /// p(m|d).
+    pub fn treatment_given_diagnosis(&self, treatment: u32, diagnosis: u32) -> f64 {
+        share(self.diagnosis_treatment.count(diagnosis, treatment), self.codes.diagnosis[diagnosis as usize])
+    }
+
+    /// p(d|m).
+    pub fn diagnosis_given_treatment(&self, diagnosis: u32, treatment: u32) -> f64 {
+        share(self.diagnosis_treatment.count(diagnosis, treatment), self.codes.treatment[treatment as usize])
+    }
+
+    /// p(r|m).
+    pub fn lab_given_treatment(&self, lab: u32, treatment: u32) -> f64 {
+        share(self.treatment_lab.count(treatment, lab), self.codes.treatment[treatment as usize])
+    }
+
+    /// p(m|r).
+    pub fn treatment_given_lab(&self, treatment: u32, lab: u32) -> f64 {
+        share(self.treatment_lab.count(treatment, lab), self.codes.lab[lab as usize])
+    }
+
+    /// All conditional probabilities that are not zero: p(m|d), then p(d|m), then p(r|m), then p(m|r), each
+    /// ordered by diagnosis or treatment first.
+    pub fn conditionals(&self) -> impl Iterator<Item = Conditional> {
+        use CodeKind::{Diagnosis, Lab, Treatment};
+        let directions = [
+            (&self.diagnosis_treatment, Diagnosis, Treatment, true),
+            (&self.diagnosis_treatment, Diagnosis, Treatment, false),
+            (&self.treatment_lab, Treatment, Lab, true),
+            (&self.treatment_lab, Treatment, Lab, false),
+        ];
+        directions.into_iter().flat_map(move |(pairs, cause_kind, effect_kind, forward)| {
+            (0..self.codes[cause_kind].len() as u32).flat_map(move |cause| {
+                pairs.row(cause).map(move |position| {
+                    let (cause, effect) = ((cause_kind, cause), (effect_kind, pairs.effects[position]));
+                    let (given, code) = if forward { (cause, effect) } else { (effect, cause) };
+                    let count = pairs.counts[position];
+                    let probability = share(count, self.codes[given.0][given.1 as usize]);
+                    Conditional { given, code, count, probability }
+                })
+            })
+        })
+    }
+
+    /// Writes all conditional probabilities that are not zero, as Parquet: `given_kind`, `given_id`, `kind`, `id`,
+    /// `count`, `probability`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        let all = || self.conditionals();
+        let kinds = |kind: fn(Conditional) -> CodeKind| -> ArrayRef {
+            let mut names = StringBuilder::new();
+            all().for_each(|c| names.append_value(kind(c).name()));
+            Arc::new(names.finish())
+        };
+        let columns: Vec<(_, ArrayRef)> = vec![
+            ("given_kind", kinds(|c| c.given.0)),
+            ("given_id", Arc::new(UInt32Array::from_iter_values(all().map(|c| c.given.1)))),
+            ("kind", kinds(|c| c.code.0)),
+            ("id", Arc::new(UInt32Array::from_iter_values(all().map(|c| c.code.1)))),
+            ("count", Arc::new(UInt32Array::from_iter_values(all().map(|c| c.count)))),
+            ("probability", Arc::new(Float64Array::from_iter_values(all().map(|c| c.probability)))),
+        ];
+        dataset::write_table(path, overwrite, columns)
+    }
+
+    /// How many pairs of codes were seen together, of those that may be connected.
+    pub fn pairs(&self) -> usize {
+        self.diagnosis_treatment.effects.len() + self.treatment_lab.effects.len()
+    }
+
+    /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`Nodes`].
+    ///
+    /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i); visit-diagnosis cells
+    /// and the diagonal are a scalar; all else is zero. Rows are then scaled to sum to 1.
+    ///
+    /// # Panics
+    /// If the hidden diagnosis is not in the encounter, or a code is outside the vocabulary.
+    pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
+        let nodes = Nodes::of(encounter);
+        let len = nodes.len();
+        let [diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
+        let mut matrix = vec![0.0f32; len * len];
+
+        for node in 0..len {
+            matrix[node * len + node] = settings.scalar;
+        }
+        for diagnosis in diagnoses.clone() {
+            matrix[diagnosis] = settings.scalar;
+            matrix[diagnosis * len] = settings.scalar;
+        }
+        let blocks = [
+            (
+                diagnoses.start,
+                CodeKind::Diagnosis,
+                treatments.start,
+                CodeKind::Treatment,
+                &self.diagnosis_treatment,
+            ),
+            (treatments.start, CodeKind::Treatment, labs.start, CodeKind::Lab, &self.treatment_lab),
+        ];
+        for (first_cause, cause_kind, first_effect, effect_kind, pairs) in blocks {
+            for (i, &cause) in (first_cause..).zip(&encounter.codes[cause_kind]) {
+                for (j, &effect) in (first_effect..).zip(&encounter.codes[effect_kind]) {
+                    let count = pairs.count(cause, effect);
+                    matrix[i * len + j] = share(count, self.codes[cause_kind][cause as usize]) as f32;
+                    matrix[j * len + i] = share(count, self.codes[effect_kind][effect as usize]) as f32;
+                }
+            }
+        }
+        if let Some(Hidden { position, rule }) = settings.hidden {
+            assert!(position < diagnoses.len(), "hidden diagnosis {position} of {}", diagnoses.len());
+            let hidden = diagnoses.start + position;
+            let kept = |node: usize| rule == HiddenRule::KeepVisitAndSelf && (node == 0 || node == hidden);
+            for node in (0..len).filter(|&node| !kept(node)) {
+                matrix[hidden * len + node] = 0.0;
+                matrix[node * len + hidden] = 0.0;
+            }
+        }
+        for row in matrix.chunks_exact_mut(len) {
+            let sum: f32 = row.iter().sum();
+            if sum > 0.0 {
+                row.iter_mut().for_each(|cell| *cell /= sum);
+            }
+        }
+        matrix
+    }
+}
+
+fn share(part: u32, whole: u32) -> f64 {
+    if part == 0 { 0.0 } else { f64::from(part) / f64::from(whole) }
+}
+
+/// How to fill P.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixSettings {
+    /// What visit-diagnosis cells and the diagonal get before rows are scaled: 0.5 in the authors' code.
+    pub scalar: f32,
+    /// The diagnosis that a model must guess, and that P must not give away.
+    pub hidden: Option<Hidden>,
+}
+
+impl Default for MatrixSettings {
+    fn default() -> Self {
+        MatrixSettings { scalar: 0.5, hidden: None }
+    }
+}
+
+/// A hidden diagnosis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hidden {
+    /// Its position among the encounter's diagnoses.
+    pub position: usize,
+    /// Which of its cells are emptied.
+    pub rule: HiddenRule,
+}
+
+/// Which cells of a hidden diagnosis are emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HiddenRule {
+    /// Those that its identity decides. The visit and self cells stay, so that its row still sums to 1 and it still
+    /// hears from the visit.
+    #[default]
+    KeepVisitAndSelf,
+    /// Its whole row and column, as the paper's text has it. Its row then sums to 0: whatever is mixed by P
+    /// learns nothing about it.
+    AllZero,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{EncounterId, SubjectId};
+
+    fn encounter(diagnosis: &[u32], treatment: &[u32], lab: &[u32]) -> Encounter {
+        Encounter {
+            id: EncounterId::new("e"),
+            subject: SubjectId::new("s"),
+            start: None,
+            codes: PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() },
+            edges: None,
+            labels: vec![],
+        }
+    }
+
+    /// Four encounters: diagnosis 0 is in all, treatment 0 in three of them, lab 0 in one.
+    fn prior() -> Prior {
+        let mut counter = Counter::new(PerKind { diagnosis: 3, treatment: 2, lab: 1 });
+        counter.add(&encounter(&[0], &[0], &[0]));
+        counter.add(&encounter(&[0, 1], &[0], &[]));
+        counter.add(&encounter(&[0], &[0, 1], &[]));
+        counter.add(&encounter(&[0], &[], &[]));
+        counter.finish()
+    }
+
+    fn rows(matrix: &[f32], len: usize) -> Vec<Vec<f32>> {
+        matrix.chunks(len).map(<[f32]>::to_vec).collect()
+    }
+
+    #[test]
+    fn probabilities_are_shares_of_encounters() {
+        let prior = prior();
+        assert_eq!(prior.encounters(), 4);
+        assert_eq!(prior.treatment_given_diagnosis(0, 0), 3.0 / 4.0);
+        assert_eq!(prior.diagnosis_given_treatment(0, 0), 1.0);
+        assert_eq!(prior.treatment_given_diagnosis(1, 1), 0.0, "never seen together");
+        assert_eq!(prior.treatment_given_diagnosis(0, 2), 0.0, "never seen at all");
+        assert_eq!(prior.lab_given_treatment(0, 0), 1.0 / 3.0);
+        assert_eq!(prior.treatment_given_lab(0, 0), 1.0);
+        assert_eq!(prior.pairs(), 4);
+    }
+
+    #[test]
+    fn all_conditionals_are_listed_in_both_directions() {
+        let prior = prior();
+        assert_eq!(prior.conditionals().count(), 2 * prior.pairs());
+        for c in prior.conditionals() {
+            let expected = match (c.given.0, c.code.0) {
+                (CodeKind::Diagnosis, CodeKind::Treatment) => {
+                    prior.treatment_given_diagnosis(c.code.1, c.given.1)
+                }
+                (CodeKind::Treatment, CodeKind::Diagnosis) => {
+                    prior.diagnosis_given_treatment(c.code.1, c.given.1)
+                }
+                (CodeKind::Treatment, CodeKind::Lab) => prior.lab_given_treatment(c.code.1, c.given.1),
+                (CodeKind::Lab, CodeKind::Treatment) => prior.treatment_given_lab(c.code.1, c.given.1),
+                other => panic!("no such table: {other:?}"),
+            };
+            assert_eq!(c.probability, expected);
+        }
+    }
+
+    #[test]
+    fn the_matrix_is_figure_3() {
+        // Nodes: visit, diagnoses 0 and 2, treatment 0. The counts know nothing of diagnosis 2.
+        let matrix = prior().matrix(&encounter(&[0, 2], &[0], &[]), &MatrixSettings::default());
+        assert_eq!(
+            rows(&matrix, 4),
+            [
+                [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0],
+                [0.5 / 1.75, 0.5 / 1.75, 0.0, 0.75 / 1.75],
+                [0.5, 0.0, 0.5, 0.0],
+                [0.0, 1.0 / 1.5, 0.0, 0.5 / 1.5],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hidden_diagnosis_keeps_its_visit_and_self_cells() {
+        let hidden = Some(Hidden { position: 0, rule: HiddenRule::KeepVisitAndSelf });
+        let matrix = prior().matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, scalar: 0.5 });
+        assert_eq!(rows(&matrix, 3), [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]);
+    }
+
+    #[test]
+    fn the_literal_rule_empties_row_and_column() {
+        let hidden = Some(Hidden { position: 0, rule: HiddenRule::AllZero });
+        let matrix = prior().matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, scalar: 0.5 });
+        assert_eq!(rows(&matrix, 3), [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+    }
+}

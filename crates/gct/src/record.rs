@@ -1,0 +1,191 @@
+//! The nouns of the library. Identifiers of people and encounters never print themselves: their `Debug` is
+//! redacted and they have no `Display`, so that none can slip into a message or a log.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of codes below the visit, in the order of the paper's hierarchy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeKind {
+    /// Why the patient came.
+    Diagnosis,
+    /// What was ordered for it: medications and procedures.
+    Treatment,
+    /// What a treatment measured, with its value bucketed.
+    Lab,
+}
+
+impl CodeKind {
+    /// All kinds, from the visit downwards.
+    pub const ALL: [CodeKind; 3] = [CodeKind::Diagnosis, CodeKind::Treatment, CodeKind::Lab];
+
+    /// The kind's name in files, settings and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            CodeKind::Diagnosis => "diagnosis",
+            CodeKind::Treatment => "treatment",
+            CodeKind::Lab => "lab",
+        }
+    }
+}
+
+/// One value for each kind of code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PerKind<T> {
+    /// The value for diagnoses.
+    pub diagnosis: T,
+    /// The value for treatments.
+    pub treatment: T,
+    /// The value for labs.
+    pub lab: T,
+}
+
+impl<T> PerKind<T> {
+    /// Makes the value of each kind.
+    pub fn from_fn(mut make: impl FnMut(CodeKind) -> T) -> Self {
+        PerKind {
+            diagnosis: make(CodeKind::Diagnosis),
+            treatment: make(CodeKind::Treatment),
+            lab: make(CodeKind::Lab),
+        }
+    }
+
+    /// Like [`PerKind::from_fn`], when making a value can fail.
+    pub fn try_from_fn<E>(mut make: impl FnMut(CodeKind) -> Result<T, E>) -> Result<Self, E> {
+        Ok(PerKind {
+            diagnosis: make(CodeKind::Diagnosis)?,
+            treatment: make(CodeKind::Treatment)?,
+            lab: make(CodeKind::Lab)?,
+        })
+    }
+}
+
+impl<T> Index<CodeKind> for PerKind<T> {
+    type Output = T;
+    fn index(&self, kind: CodeKind) -> &T {
+        match kind {
+            CodeKind::Diagnosis => &self.diagnosis,
+            CodeKind::Treatment => &self.treatment,
+            CodeKind::Lab => &self.lab,
+        }
+    }
+}
+
+impl<T> IndexMut<CodeKind> for PerKind<T> {
+    fn index_mut(&mut self, kind: CodeKind) -> &mut T {
+        match kind {
+            CodeKind::Diagnosis => &mut self.diagnosis,
+            CodeKind::Treatment => &mut self.treatment,
+            CodeKind::Lab => &mut self.lab,
+        }
+    }
+}
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Takes the identifier as the source wrote it.
+            pub fn new(id: impl Into<Box<str>>) -> Self {
+                $name(id.into())
+            }
+
+            /// The identifier itself: for writing data out, never for a message.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "(redacted)"))
+            }
+        }
+    };
+}
+
+identifier! {
+    /// Who an encounter belongs to.
+    SubjectId
+}
+
+identifier! {
+    /// One encounter: a visit, an admission, a unit stay, a claim.
+    EncounterId
+}
+
+/// A cause and its effect, as positions in the encounter's lists of the two kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edge {
+    /// Position of the diagnosis (or treatment) that caused it.
+    pub cause: u16,
+    /// Position of the treatment (or lab) that was caused.
+    pub effect: u16,
+}
+
+/// The true structure of an encounter. Every diagnosis hangs on the visit, so those edges are not listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edges {
+    /// Which diagnosis led to which treatment; a treatment may have several causes.
+    pub diagnosis_treatment: Vec<Edge>,
+    /// Which treatment led to which lab.
+    pub treatment_lab: Vec<Edge>,
+}
+
+/// One encounter: what was recorded, and what is known about why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encounter {
+    /// Its own identifier, unique in a dataset.
+    pub id: EncounterId,
+    /// Whose it is.
+    pub subject: SubjectId,
+    /// When it began, in microseconds since 1970-01-01, where known.
+    pub start: Option<i64>,
+    /// The distinct codes of each kind, as ascending ids into the vocabulary of that kind.
+    pub codes: PerKind<Vec<u32>>,
+    /// The true edges, where the source knows them.
+    pub edges: Option<Edges>,
+    /// One value per label of the dataset, in its order; `None` where the label is unknown.
+    pub labels: Vec<Option<bool>>,
+}
+
+/// An entry of a vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// The code as the source writes it.
+    pub code: String,
+    /// What it means, where the source says.
+    pub description: Option<String>,
+    /// In how many encounters of the dataset it occurs.
+    pub count: u64,
+}
+
+/// The codes of each kind; a code's id is its position.
+pub type Vocabulary = PerKind<Vec<Code>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_do_not_print_themselves() {
+        let encounter = Encounter {
+            id: EncounterId::new("stay-4711"),
+            subject: SubjectId::new("patient-0815"),
+            start: None,
+            codes: PerKind::default(),
+            edges: None,
+            labels: vec![],
+        };
+        let printed = format!("{encounter:?} {encounter:#?}");
+        assert!(!printed.contains("4711") && !printed.contains("0815"), "{printed}");
+        assert!(printed.contains("SubjectId(redacted)"));
+    }
+}

@@ -1,0 +1,280 @@
+//! Train, validation and test in the ratio 8:1:1.
+//!
+//! Where an encounter goes depends on a hash of the seed and an identifier, and on nothing else: adding
+//! encounters moves none of those that were there, and anyone can repeat it (Python):
+//!
+//! ```python
+//! digest = hashlib.sha256(f"gct-split-1\0{seed}\0{id}".encode()).digest()
+//! u = int.from_bytes(digest[:8], "big") / 2**64      # train: u < 0.8, validation: u < 0.9, test: the rest
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::StringBuilder;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::dataset::{self, Dataset, Overwrite};
+use crate::error::Result;
+use crate::record::Encounter;
+
+/// A side of the split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What models and priors learn from: 8 of 10.
+    Train,
+    /// What settings are chosen by: 1 of 10.
+    Validation,
+    /// What is looked at once: 1 of 10.
+    Test,
+}
+
+impl Part {
+    /// All parts.
+    pub const ALL: [Part; 3] = [Part::Train, Part::Validation, Part::Test];
+
+    /// The part's name in files and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Train => "train",
+            Part::Validation => "validation",
+            Part::Test => "test",
+        }
+    }
+}
+
+/// What stays together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// All encounters of a subject are on one side: no patient is learned from and tested on.
+    #[default]
+    Subject,
+    /// Each encounter for itself, as in the paper: a patient's encounters can fall on both sides.
+    Encounter,
+}
+
+/// How to split.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Another seed gives another split.
+    pub seed: u64,
+    /// What stays together.
+    pub by: By,
+    /// A label whose positives are spread over the parts in the ratio 8:1:1 too, as exactly as whole subjects
+    /// allow. Adding encounters can then move those near a boundary.
+    pub stratify: Option<String>,
+}
+
+/// A split, ready to say where an encounter belongs.
+#[derive(Debug, Clone)]
+pub struct Split {
+    settings: Settings,
+    strata: Option<Strata>,
+}
+
+/// Hashes below `train` are in train, those below `validation` in validation.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    train: u64,
+    validation: u64,
+}
+
+/// 8/10 and 9/10 of all hashes.
+const BOUNDS: Bounds = Bounds { train: share(8), validation: share(9) };
+
+const fn share(tenths: u128) -> u64 {
+    ((1u128 << 64) * tenths / 10) as u64
+}
+
+/// Groups of subjects (or encounters) that are each split 8:1:1.
+#[derive(Debug, Clone)]
+struct Strata {
+    /// The stratum of each hash that is not in the first one.
+    members: FxHashMap<u64, Stratum>,
+    bounds: [Bounds; 3],
+}
+
+/// By the best that is known of a subject (or encounter): a positive label, else a negative one, else none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stratum {
+    Unknown,
+    Negative,
+    Positive,
+}
+
+impl Split {
+    /// Splits a dataset. Only a stratified split needs to read it.
+    ///
+    /// # Errors
+    /// If the label to stratify by does not exist, or the dataset cannot be read.
+    pub fn new(settings: &Settings, dataset: &Dataset) -> Result<Self> {
+        let mut split = Split::by_hash(settings.seed, settings.by);
+        if let Some(label) = &settings.stratify {
+            let label = dataset.label(label)?;
+            let mut members = FxHashMap::default();
+            for encounter in dataset.encounters()? {
+                let encounter = encounter?;
+                let stratum = match encounter.labels[label] {
+                    Some(true) => Stratum::Positive,
+                    Some(false) => Stratum::Negative,
+                    None => Stratum::Unknown,
+                };
+                let best = members.entry(split.hash(&encounter)).or_insert(stratum);
+                *best = stratum.max(*best);
+            }
+            split.strata = Some(Strata::new(members));
+            split.settings.stratify = settings.stratify.clone();
+        }
+        Ok(split)
+    }
+
+    /// A split that needs no dataset.
+    pub fn by_hash(seed: u64, by: By) -> Self {
+        Split { settings: Settings { seed, by, stratify: None }, strata: None }
+    }
+
+    /// How it splits.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Where an encounter belongs.
+    pub fn part(&self, encounter: &Encounter) -> Part {
+        let hash = self.hash(encounter);
+        let bounds = self.strata.as_ref().map_or(BOUNDS, |strata| strata.bounds(hash));
+        if hash < bounds.train {
+            Part::Train
+        } else if hash < bounds.validation {
+            Part::Validation
+        } else {
+            Part::Test
+        }
+    }
+
+    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`.
+    ///
+    /// # Errors
+    /// If the dataset cannot be read or the file cannot be written.
+    pub fn write(&self, dataset: &Dataset, path: &Path, overwrite: Overwrite) -> Result<()> {
+        let (mut ids, mut parts) = (StringBuilder::new(), StringBuilder::new());
+        for encounter in dataset.encounters()? {
+            let encounter = encounter?;
+            ids.append_value(encounter.id.as_str());
+            parts.append_value(self.part(&encounter).name());
+        }
+        let columns: Vec<(_, ArrayRef)> =
+            vec![("encounter_id", Arc::new(ids.finish())), ("part", Arc::new(parts.finish()))];
+        dataset::write_table(path, overwrite, columns)
+    }
+
+    fn hash(&self, encounter: &Encounter) -> u64 {
+        let id = match self.settings.by {
+            By::Subject => encounter.subject.as_str(),
+            By::Encounter => encounter.id.as_str(),
+        };
+        hash(self.settings.seed, id)
+    }
+}
+
+fn hash(seed: u64, id: &str) -> u64 {
+    let digest = Sha256::new().chain_update(format!("gct-split-1\0{seed}\0{id}")).finalize();
+    u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes"))
+}
+
+impl Strata {
+    fn new(members: FxHashMap<u64, Stratum>) -> Self {
+        let bounds = [Stratum::Unknown, Stratum::Negative, Stratum::Positive].map(|stratum| {
+            let mut hashes: Vec<u64> =
+                members.iter().filter(|(_, of)| **of == stratum).map(|(hash, _)| *hash).collect();
+            hashes.sort_unstable();
+            // The first hash that is beyond the first `tenths` of the stratum.
+            let bound = |tenths: usize| {
+                let inside = (hashes.len() * tenths + 5) / 10;
+                hashes.get(inside).copied().unwrap_or(u64::MAX)
+            };
+            Bounds { train: bound(8), validation: bound(9) }
+        });
+        Strata { members, bounds }
+    }
+
+    fn bounds(&self, hash: u64) -> Bounds {
+        self.bounds[self.members.get(&hash).copied().unwrap_or(Stratum::Unknown) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record::{EncounterId, PerKind, SubjectId};
+
+    fn encounter(subject: &str, id: &str) -> Encounter {
+        Encounter {
+            id: EncounterId::new(id),
+            subject: SubjectId::new(subject),
+            start: None,
+            codes: PerKind::default(),
+            edges: None,
+            labels: vec![],
+        }
+    }
+
+    #[test]
+    fn the_hash_is_the_documented_one() {
+        // hashlib.sha256(b"gct-split-1\x000\x00S7").digest()[:8]
+        assert_eq!(hash(0, "S7"), 0x5bb7_f576_d99b_203c);
+    }
+
+    #[test]
+    fn parts_have_the_sizes_8_1_1() {
+        let split = Split::by_hash(3, By::Subject);
+        let mut sizes = [0; 3];
+        for i in 0..100_000 {
+            sizes[split.part(&encounter(&format!("S{i}"), "")) as usize] += 1;
+        }
+        // Five standard deviations of a binomial with n = 100,000.
+        for (size, expected, sd) in [(sizes[0], 80_000, 127), (sizes[1], 10_000, 95), (sizes[2], 10_000, 95)]
+        {
+            assert!(i64::abs(size - expected) < 5 * sd, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn a_stratum_is_split_as_exactly_as_whole_numbers_allow() {
+        let members = (0..1000u64)
+            .map(|i| (hash(0, &i.to_string()), if i < 30 { Stratum::Positive } else { Stratum::Negative }))
+            .collect();
+        let strata = Strata::new(members);
+        let mut positives = [0; 3];
+        for i in 0..30u64 {
+            let (hash, bounds) = (hash(0, &i.to_string()), strata.bounds(hash(0, &i.to_string())));
+            let part = if hash < bounds.train {
+                0
+            } else if hash < bounds.validation {
+                1
+            } else {
+                2
+            };
+            positives[part] += 1;
+        }
+        assert_eq!(positives, [24, 3, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_subject_is_on_one_side(seed: u64, subject in ".{0,20}", ids in prop::collection::vec(".{0,20}", 2..6)) {
+            let split = Split::by_hash(seed, By::Subject);
+            let first = split.part(&encounter(&subject, &ids[0]));
+            for id in &ids {
+                prop_assert_eq!(split.part(&encounter(&subject, id)), first);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Synthetic data from settings to a finished folder: draw, write, count the prior, measure the ceiling, in one pass
+//! and in bounded memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ceiling::{self, Ceiling};
+use crate::dataset::{Manifest, Overwrite, Source, Writer};
+use crate::error::{Error, Result};
+use crate::ingest::synthetic::{Generator, Settings};
+use crate::prior::Counter;
+use crate::record::{Encounter, PerKind};
+use crate::split::{By, Part, Split};
+
+/// The name of this source in `dataset.json`.
+pub const SOURCE: &str = "synthetic";
+
+/// The split by which the ceiling's held-out encounters and its prior are chosen.
+const SPLIT_SEED: u64 = 0;
+
+/// What was measured while the encounters were drawn; stored in `dataset.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// How many encounters were drawn until enough had passed the filter.
+    pub raw_encounters: u64,
+    /// How many encounters carry each label.
+    pub label_positives: BTreeMap<String, u64>,
+    /// What graph reconstruction can reach.
+    #[serde(flatten)]
+    pub ceiling: Ceiling,
+}
+
+impl Findings {
+    /// The findings of a dataset, if it is synthetic.
+    ///
+    /// # Errors
+    /// If `dataset.json` says that it is, but holds something else.
+    pub fn of(manifest: &Manifest) -> Result<Option<Self>, serde_json::Error> {
+        if manifest.source.kind != SOURCE {
+            return Ok(None);
+        }
+        serde_json::from_value(manifest.source.findings.clone()).map(Some)
+    }
+}
+
+/// How far [`run`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Encounters kept so far, of those wanted.
+    Drawn(u64),
+    /// All are drawn; the ceiling is being measured.
+    Measuring,
+}
+
+/// Makes a dataset folder of synthetic encounters.
+///
+/// # Errors
+/// If a setting makes no sense, the folder cannot be written, or `stop` becomes true. Nothing is left behind then.
+pub fn run(
+    settings: &Settings,
+    out: &Path,
+    overwrite: Overwrite,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<(Manifest, Findings)> {
+    let mut generator = Generator::new(settings)?;
+    let labels = Generator::label_names();
+    let mut sink = Sink {
+        writer: Writer::create(out, overwrite, generator.vocabulary(), labels.clone())?,
+        split: Split::by_hash(SPLIT_SEED, By::Subject),
+        counter: Counter::new(PerKind::from_fn(|kind| settings.vocabulary[kind] as usize)),
+        held_out: Vec::new(),
+        label_positives: vec![0; labels.len()],
+    };
+    let (mut raw_encounters, mut kept) = (0, 0);
+    let mut round = generator.next_round()?;
+    while let Some(drawn) = round {
+        raw_encounters = drawn.raw_encounters;
+        // One round is drawn while the one before it is written.
+        let (next, taken) = rayon::join(|| generator.next_round(), || sink.take(&drawn.encounters));
+        taken?;
+        round = next?;
+        kept += drawn.encounters.len() as u64;
+        progress(Progress::Drawn(kept));
+        proceed(stop)?;
+    }
+    progress(Progress::Measuring);
+    let findings = Findings {
+        raw_encounters,
+        label_positives: labels.into_iter().zip(sink.label_positives).collect(),
+        ceiling: ceiling::measure(&generator, &sink.counter.finish(), &sink.held_out),
+    };
+    proceed(stop)?;
+    let source = Source {
+        kind: SOURCE.into(),
+        settings: serde_json::to_value(settings).expect("settings have only text keys"),
+        findings: serde_json::to_value(&findings).expect("findings have only text keys"),
+    };
+    Ok((sink.writer.finish(source)?, findings))
+}
+
+fn proceed(stop: &AtomicBool) -> Result<()> {
+    if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// Where drawn encounters go.
+struct Sink {
+    writer: Writer,
+    split: Split,
+    counter: Counter,
+    held_out: Vec<Encounter>,
+    label_positives: Vec<u64>,
+}
+
+impl Sink {
+    fn take(&mut self, encounters: &[Encounter]) -> Result<()> {
+        for encounter in encounters {
+            match self.split.part(encounter) {
+                Part::Train => self.counter.add(encounter),
+                Part::Test if self.held_out.len() < ceiling::HELD_OUT => {
+                    self.held_out.push(encounter.clone())
+                }
+                Part::Test | Part::Validation => {}
+            }
+            for (positives, label) in self.label_positives.iter_mut().zip(&encounter.labels) {
+                *positives += u64::from(*label == Some(true));
+            }
+        }
+        self.writer.write(encounters)
+    }
+}

@@ -1,0 +1,137 @@
+//! Laws of the prior, over generated datasets.
+
+use std::path::Path;
+
+use gct::dataset::{Dataset, Overwrite, Source, Writer};
+use gct::graph::Nodes;
+use gct::prior::{self, Hidden, HiddenRule, MatrixSettings, Prior};
+use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
+use gct::split::{By, Part, Split};
+use proptest::prelude::*;
+
+use crate::fixture;
+
+const SIZES: PerKind<usize> = PerKind { diagnosis: 6, treatment: 7, lab: 5 };
+
+fn any_codes() -> impl Strategy<Value = PerKind<Vec<u32>>> {
+    let codes = |size: usize| {
+        prop::collection::btree_set(0..size as u32, 0..=size)
+            .prop_map(|ids| ids.into_iter().collect::<Vec<u32>>())
+    };
+    (codes(SIZES.diagnosis), codes(SIZES.treatment), codes(SIZES.lab))
+        .prop_map(|(diagnosis, treatment, lab)| PerKind { diagnosis, treatment, lab })
+}
+
+fn encounter(number: usize, codes: PerKind<Vec<u32>>) -> Encounter {
+    Encounter {
+        id: EncounterId::new(format!("e{number}")),
+        // Every third subject has several encounters.
+        subject: SubjectId::new(format!("s{}", number / 3 * 3)),
+        start: None,
+        codes,
+        edges: None,
+        labels: vec![],
+    }
+}
+
+fn fit(folder: &Path, split: &Split, encounters: &[Encounter]) -> Prior {
+    let mut writer = Writer::create(folder, Overwrite::Replace, fixture::numbered(SIZES), vec![]).unwrap();
+    writer.write(encounters).unwrap();
+    let source =
+        Source { kind: "hand-made".into(), settings: serde_json::json!({}), findings: serde_json::json!({}) };
+    writer.finish(source).unwrap();
+    prior::fit(&Dataset::open(folder).unwrap(), split).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn nothing_in_validation_or_test_changes_it(
+        codes in prop::collection::vec(any_codes(), 30..60),
+        other in prop::collection::vec(any_codes(), 60),
+        seed in 0u64..1000,
+        by_encounter: bool,
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("data");
+        let split = Split::by_hash(seed, if by_encounter { By::Encounter } else { By::Subject });
+        let before: Vec<Encounter> = codes.into_iter().enumerate().map(|(n, codes)| encounter(n, codes)).collect();
+        // Every encounter outside of the training split gets other codes, and half of them go altogether.
+        let after: Vec<Encounter> = before
+            .iter()
+            .zip(other)
+            .enumerate()
+            .filter(|(n, (encounter, _))| split.part(encounter) == Part::Train || n % 2 == 0)
+            .map(|(_, (encounter, codes))| match split.part(encounter) {
+                Part::Train => encounter.clone(),
+                _ => Encounter { codes, ..encounter.clone() },
+            })
+            .collect();
+        let (fitted, refitted) = (fit(&folder, &split, &before), fit(&folder, &split, &after));
+        prop_assert_eq!(&fitted, &refitted);
+        let probe = encounter(0, PerKind::from_fn(|kind| (0..SIZES[kind] as u32).collect()));
+        let settings = MatrixSettings::default();
+        prop_assert_eq!(fitted.matrix(&probe, &settings), refitted.matrix(&probe, &settings));
+        // And that is not because nothing changes it.
+        let count = |part| before.iter().filter(|encounter| split.part(encounter) == part).count() as u64;
+        prop_assert_eq!(fitted.encounters(), count(Part::Train));
+    }
+
+    #[test]
+    fn rows_sum_to_one_over_allowed_cells(
+        codes in prop::collection::vec(any_codes(), 1..20),
+        probe in any_codes(),
+        scalar in 0.01f32..2.0,
+        hide: prop::sample::Index,
+        literal: bool,
+    ) {
+        let mut counter = prior::Counter::new(SIZES);
+        for (number, codes) in codes.into_iter().enumerate() {
+            counter.add(&encounter(number, codes));
+        }
+        let prior = counter.finish();
+        let probe = encounter(0, probe);
+        let nodes = Nodes::of(&probe);
+        let len = nodes.len();
+        let diagnoses = probe.codes.diagnosis.len();
+        let rule = if literal { HiddenRule::AllZero } else { HiddenRule::KeepVisitAndSelf };
+        let hidden = (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });
+        for hidden in [None, hidden] {
+            let matrix = prior.matrix(&probe, &MatrixSettings { scalar, hidden });
+            for (i, row) in matrix.chunks(len).enumerate() {
+                let sum: f32 = row.iter().sum();
+                let emptied = hidden.is_some_and(|hidden| {
+                    literal && i == nodes.range(CodeKind::Diagnosis).start + hidden.position
+                });
+                prop_assert!((sum - if emptied { 0.0 } else { 1.0 }).abs() < 1e-5, "row {i} sums to {sum}");
+                for (j, &cell) in row.iter().enumerate() {
+                    prop_assert!(cell >= 0.0 && (cell == 0.0 || nodes.allowed(i, j)), "({i}, {j}) is {cell}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hidden_diagnosis_leaves_no_trace_of_which_it_is(
+        codes in prop::collection::vec(any_codes(), 1..20),
+        treatment in prop::collection::btree_set(0..SIZES.treatment as u32, 1..5),
+        one in 0u32..6,
+        two in 0u32..6,
+        literal: bool,
+    ) {
+        let mut counter = prior::Counter::new(SIZES);
+        for (number, codes) in codes.into_iter().enumerate() {
+            counter.add(&encounter(number, codes));
+        }
+        let prior = counter.finish();
+        let rule = if literal { HiddenRule::AllZero } else { HiddenRule::KeepVisitAndSelf };
+        let settings = MatrixSettings { hidden: Some(Hidden { position: 0, rule }), ..MatrixSettings::default() };
+        let treatment: Vec<u32> = treatment.into_iter().collect();
+        let matrix = |diagnosis| {
+            let codes = PerKind { diagnosis: vec![diagnosis], treatment: treatment.clone(), lab: vec![0] };
+            prior.matrix(&encounter(0, codes), &settings)
+        };
+        prop_assert_eq!(matrix(one), matrix(two));
+    }
+}
