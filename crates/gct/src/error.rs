@@ -161,7 +161,7 @@ impl Error {
     /// What the user can do about it, where there is something better to say than the message itself.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Error::OutputExists { .. } => Some("choose another folder, or replace this one with --force"),
+            Error::OutputExists { .. } => Some("choose another place, or replace it with --force"),
             Error::NotReplaceable { .. } => Some("choose another folder, or move that file away"),
             Error::NotADataset { .. } => {
                 Some("a dataset folder is made by a command such as `gct synth --out DIR`")

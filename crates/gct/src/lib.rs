@@ -4,6 +4,29 @@
 //! recorded. This library holds everything that the Graph Convolutional Transformer (Choi et al., AAAI 2020)
 //! needs: records in, a dataset folder, splits without leaks, and the conditional probabilities that guide it.
 //!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use gct::dataset::{Dataset, Overwrite};
+//! use gct::ingest::synthetic::Settings;
+//! use gct::prior::{self, MatrixSettings};
+//! use gct::split::{By, Split};
+//!
+//! # let home = tempfile::tempdir().unwrap();
+//! # let folder = home.path().join("synthetic");
+//! let settings = Settings { encounters: 200, ..Settings::default() };
+//! gct::synth::run(&settings, &folder, Overwrite::Refuse, &AtomicBool::new(false), &|_| {})?;
+//!
+//! let dataset = Dataset::open(&folder)?;
+//! let split = Split::by_hash(0, By::Subject);
+//! let prior = prior::fit(&dataset, &split)?;
+//! let encounter = dataset.encounters()?.next().expect("200 encounters")?;
+//! let p = prior.matrix(&encounter, &MatrixSettings::default());
+//! let nodes = gct::graph::Nodes::of(&encounter).len();
+//! assert_eq!(p.len(), nodes * nodes);
+//! # Ok::<(), gct::Error>(())
+//! ```
+//!
 //! The order of the `mod` lines below is the table of contents *and* the law: a file may use only modules
 //! declared above its own. `cargo xtask tidy` reads this list and fails on a reference that points down.
 

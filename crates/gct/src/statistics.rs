@@ -107,7 +107,7 @@ pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64)) -> Result<Statistics> 
             label.known += u64::from(value.is_some());
             label.positive += u64::from(*value == Some(true));
         }
-        if statistics.encounters % 4096 == 0 {
+        if statistics.encounters.is_multiple_of(4096) {
             progress(statistics.encounters);
         }
     }

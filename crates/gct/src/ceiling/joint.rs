@@ -306,7 +306,7 @@ mod tests {
             .map(|subset| {
                 let mass: f64 =
                     p.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1).map(|(_, p)| p).sum();
-                let sign = if (of ^ subset).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+                let sign = if (of ^ subset).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
                 sign * (1.0 - more) / (1.0 - more * mass)
             })
             .sum()

@@ -3,9 +3,9 @@
 //! The generator is known, so the chance of every edge given the encounter's codes can be computed. A model that does
 //! not see the edges cannot rank pairs better than these chances do, however long it trains.
 //!
-//! There are two of them. [`pairwise`] has a closed form but weighs each pair by itself: it asks who among the
+//! There are two of them. `pairwise` has a closed form but weighs each pair by itself: it asks who among the
 //! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis orders few treatments and that
-//! the labs say something about who ordered them. [`joint`] weighs the encounter as a whole; it has no closed form
+//! the labs say something about who ordered them. `joint` weighs the encounter as a whole; it has no closed form
 //! and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
 //!
 //! Beside them stand two rules that need no generator: the conditional probabilities of the training split, and the

@@ -23,10 +23,10 @@ pub(crate) fn encounters() -> Vec<Encounter> {
     let encounter = |n: usize, subject: &str, diagnosis: &[u32], treatment: &[u32], lab: &[u32]| Encounter {
         id: EncounterId::new(format!("stay-{n}")),
         subject: SubjectId::new(subject),
-        start: (n % 2 == 0).then_some(1_600_000_000_000_000 + n as i64),
+        start: n.is_multiple_of(2).then_some(1_600_000_000_000_000 + n as i64),
         codes: PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() },
         edges: None,
-        labels: vec![Some(n % 3 == 0), (n < 2).then_some(n == 1)],
+        labels: vec![Some(n.is_multiple_of(3)), (n < 2).then_some(n == 1)],
     };
     let mut all = vec![
         encounter(0, "anna", &[0], &[0], &[]),

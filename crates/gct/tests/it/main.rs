@@ -1,5 +1,7 @@
 //! Tests of the library from outside, in one program: linking once is faster than linking four times.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 mod dataset;
 mod fixture;
 mod prior;

@@ -137,8 +137,11 @@ fn sum(values: &[f32]) -> f32 {
 
 /// A direct-mapped cache: each row has one slot, which it may have to share. What is in it never changes a result.
 pub(super) struct Cache {
-    slots: Box<[Mutex<Option<(u64, Arc<Categorical>)>>]>,
+    slots: Box<[Slot]>,
 }
+
+/// A row and its number.
+type Slot = Mutex<Option<(u64, Arc<Categorical>)>>;
 
 impl Cache {
     /// Room for `rows` rows of `columns`, within a budget of bytes.

@@ -1,0 +1,45 @@
+//! The command as a user meets it: exit code, standard output, standard error, and what is left on disk.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
+mod bad_input;
+mod inspect;
+mod prior;
+mod split;
+mod synth;
+
+use std::path::{Path, PathBuf};
+
+use snapbox::cmd::{Command, cargo_bin};
+
+/// `gct` in this folder, with the words of one command line.
+fn gct(folder: &Path, line: &str) -> Command {
+    Command::new(cargo_bin!("gct"))
+        .current_dir(folder)
+        .args(line.split_whitespace())
+        .env("RUST_BACKTRACE", "0")
+}
+
+/// What a command prints as JSON.
+fn json(folder: &Path, line: &str) -> serde_json::Value {
+    let output = gct(folder, line).arg("--json").assert().success().stderr_eq("").get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+/// A folder with a dataset `data` of 300 encounters.
+fn home() -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    gct(home.path(), "synth --out data --encounters 300").assert().success();
+    let path = home.path().to_owned();
+    (home, path)
+}
+
+/// The names in a folder, hidden ones included.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask test`: the one test command.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{cargo, execute, python, target, tidy};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Leave out the tests that need packages from PyPI, for a machine without a network
+    #[arg(long)]
+    no_python: bool,
+}
+
+fn run_step(name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("--- {name}");
+    step()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    run_step("format", || execute(cargo().args(["fmt", "--all", "--check"])))?;
+    run_step("tidy", tidy::run)?;
+    run_step("clippy", || {
+        execute(cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "--deny",
+            "warnings",
+        ]))
+    })?;
+    run_step("documentation", || {
+        let rustdoc = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"];
+        execute(cargo().args(rustdoc).env("RUSTDOCFLAGS", "--deny warnings"))
+    })?;
+    run_step("Rust tests", || execute(cargo().args(["test", "--workspace", "--locked"])))?;
+    if arguments.no_python {
+        println!("--- Python tests left out (--no-python)");
+        return Ok(());
+    }
+    run_step("Python tests", || {
+        execute(cargo().args(["build", "--package", "gct-cli", "--locked"]))?;
+        let mut pytest = python::command()?;
+        pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "reference"]);
+        execute(pytest.env("GCT", target().join("debug").join("gct")))
+    })
+}

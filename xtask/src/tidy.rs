@@ -1,0 +1,348 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler checks.
+//!
+//! - In `crates/gct/src`, a file uses only modules that `lib.rs` declares above its own.
+//! - ARCHITECTURE.md lists those modules in that order.
+//! - Documents name only paths that exist.
+//! - The library depends on nothing that prints, parses arguments or serves.
+//! - Every dependency has a licence that Apache-2.0 software may use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use crate::{cargo, root};
+
+pub(crate) fn run() -> Result<()> {
+    let library = root().join("crates/gct/src");
+    let modules = declared_modules(&read(&library.join("lib.rs"))?)?;
+    let mut problems = Vec::new();
+    for file in files(&library, "rs")? {
+        if file != library.join("lib.rs") {
+            let place = file.strip_prefix(root()).expect("below the root").display().to_string();
+            let path = module_path(file.strip_prefix(&library).expect("below the library"));
+            problems.extend(
+                wrong_way(&read(&file)?, &path, &modules)?.into_iter().map(|p| format!("{place}:{p}")),
+            );
+        }
+    }
+    problems.extend(architecture_order(&read(&root().join("ARCHITECTURE.md"))?, &modules));
+    for document in documents()? {
+        problems.extend(missing_paths(&document)?);
+    }
+    problems.extend(dependencies()?);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    bail!("tidy found {} problem(s)", problems.len())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// All files below a folder with this ending, in order.
+fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files(&path, ending)?);
+        } else if path.extension().is_some_and(|of| of == ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// `ingest/synthetic/rows.rs` as ingest, synthetic, rows; `ingest/mod.rs` as ingest.
+fn module_path(file: &Path) -> Vec<String> {
+    let parts = file.with_extension("");
+    parts.iter().map(|part| part.to_string_lossy().into_owned()).filter(|part| part != "mod").collect()
+}
+
+fn tokens(source: &str) -> Result<Vec<TokenTree>> {
+    let stream = TokenStream::from_str(source).map_err(|error| anyhow::anyhow!("not Rust: {error}"))?;
+    Ok(stream.into_iter().collect())
+}
+
+/// The modules that a file declares with `mod name;`, in order.
+fn declared_modules(source: &str) -> Result<Vec<String>> {
+    let tokens = tokens(source)?;
+    let names = tokens.windows(3).filter_map(|window| match window {
+        [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Punct(end)]
+            if word == "mod" && end.as_char() == ';' =>
+        {
+            Some(name.to_string())
+        }
+        _ => None,
+    });
+    Ok(names.collect())
+}
+
+/// The references in a source file that point down the list of modules. Comments and strings are no references.
+fn wrong_way(source: &str, file: &[String], modules: &[String]) -> Result<Vec<String>> {
+    let mut references = Vec::new();
+    collect_references(&tokens(source)?, file, &mut references);
+    let position = |name: &str| modules.iter().position(|module| module == name);
+    let own = file.first().map_or("", String::as_str);
+    let Some(own_position) = position(own) else {
+        return Ok(vec![format!("1: `{own}` is not declared in lib.rs")]);
+    };
+    let problems = references.into_iter().filter_map(|(name, line)| match position(&name) {
+        Some(used) if used <= own_position => None,
+        Some(_) => Some(format!("{line}: `{own}` uses `{name}`, which lib.rs declares below it")),
+        None => Some(format!("{line}: `crate::{name}` is no module; name the module that it comes from")),
+    });
+    Ok(problems.collect())
+}
+
+/// Every first name below the crate's root that is reached by `crate::` or by climbing up with `super::`, with its line.
+fn collect_references(tokens: &[TokenTree], module: &[String], found: &mut Vec<(String, usize)>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        match &tokens[at] {
+            TokenTree::Ident(word) if *word == "crate" && is_path(tokens, at + 1) => {
+                at = follow(tokens, at + 3, &[], found);
+            }
+            TokenTree::Ident(word) if *word == "super" && is_path(tokens, at + 1) => {
+                let above = module.split_last().map_or(&[][..], |(_, above)| above);
+                at = follow(tokens, at + 3, above, found);
+            }
+            TokenTree::Group(group) => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                // `mod name { ... }` is one level further down.
+                match at.checked_sub(2).map(|from| &tokens[from..at]) {
+                    Some([TokenTree::Ident(word), TokenTree::Ident(name)]) if *word == "mod" => {
+                        collect_references(&inner, &[module, &[name.to_string()]].concat(), found);
+                    }
+                    _ => collect_references(&inner, module, found),
+                }
+                at += 1;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Whether `::` stands at this place.
+fn is_path(tokens: &[TokenTree], at: usize) -> bool {
+    let colon = |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == ':');
+    colon(at) && colon(at + 1)
+}
+
+/// Follows a path from `base`, whose `::` is behind us; returns the place after it.
+fn follow(tokens: &[TokenTree], at: usize, base: &[String], found: &mut Vec<(String, usize)>) -> usize {
+    match tokens.get(at) {
+        Some(TokenTree::Ident(word)) if *word == "super" && is_path(tokens, at + 1) => {
+            let above = base.split_last().map_or(&[][..], |(_, above)| above);
+            follow(tokens, at + 3, above, found)
+        }
+        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+            let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
+            for name in inner.split(is_comma).filter(|name| !name.is_empty()) {
+                follow(name, 0, base, found);
+            }
+            at + 1
+        }
+        Some(token) => {
+            if base.is_empty() {
+                found.push((token.to_string(), token.span().start().line));
+            }
+            at + 1
+        }
+        None => at,
+    }
+}
+
+/// ARCHITECTURE.md has a table whose rows begin with the modules, in the order of `lib.rs`.
+fn architecture_order(document: &str, modules: &[String]) -> Option<String> {
+    let listed: Vec<&str> = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name)
+        .filter(|name| !name.contains(['/', '.']))
+        .collect();
+    (listed != modules).then(|| {
+        format!(
+            "ARCHITECTURE.md: lists the modules {listed:?}, but crates/gct/src/lib.rs declares {modules:?}"
+        )
+    })
+}
+
+/// All documents that speak of the repository as it is now.
+fn documents() -> Result<Vec<PathBuf>> {
+    let mut documents = files(&root().join("docs"), "md")?;
+    documents.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    Ok(documents)
+}
+
+/// The paths that a document names, in backticks or as the target of a link, and that do not exist.
+fn missing_paths(document: &Path) -> Result<Vec<String>> {
+    let place = document.strip_prefix(root()).expect("below the root").display();
+    let mut problems = Vec::new();
+    for (number, line) in (1..).zip(read(document)?.lines()) {
+        for path in named_paths(line) {
+            let beside = document.parent().expect("a file has a folder").join(path);
+            if !root().join(path).exists() && !beside.exists() {
+                problems.push(format!("{place}:{number}: `{path}` does not exist"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// What looks like a path of the repository: it starts with one of our folders, or is a link without a scheme.
+fn named_paths(line: &str) -> Vec<&str> {
+    let quoted = line.split('`').skip(1).step_by(2).filter(|text| {
+        let ours =
+            ["crates/", "xtask/", "docs/", "reference/", "experiments/", "bindings/", ".ci/", ".cargo/"];
+        ours.iter().any(|folder| text.starts_with(folder)) && !text.contains([' ', '*', '<', '{'])
+    });
+    let linked = line.match_indices("](").filter_map(|(at, _)| line[at + 2..].split(')').next());
+    let linked = linked.filter(|target| !target.contains("://") && !target.starts_with('#'));
+    quoted.chain(linked.map(|target| target.split('#').next().unwrap_or(target))).collect()
+}
+
+/// What belongs to an edge and not to the library.
+const NOT_IN_THE_LIBRARY: [&str; 6] = ["anyhow", "axum", "clap", "comfy-table", "ctrlc", "indicatif"];
+
+/// Licences that ask for nothing but their own text.
+const LICENCES: [&str; 11] = [
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+fn dependencies() -> Result<Vec<String>> {
+    let output = cargo().args(["metadata", "--format-version=1", "--locked"]).output()?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let mut problems = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let licence = package["license"].as_str().unwrap_or("none");
+        if !is_free(licence) {
+            problems.push(format!("Cargo.lock: {name} has the licence {licence}"));
+        }
+        if name == "gct" {
+            let names = package["dependencies"].as_array().into_iter().flatten();
+            for dependency in names.filter_map(|dependency| dependency["name"].as_str()) {
+                if NOT_IN_THE_LIBRARY.contains(&dependency) {
+                    problems
+                        .push(format!("crates/gct/Cargo.toml: the library must not depend on {dependency}"));
+                }
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Whether a licence expression can be satisfied: every part of an AND by one alternative of its OR.
+fn is_free(expression: &str) -> bool {
+    expression.split(" AND ").all(|part| {
+        let part = part.trim_matches(['(', ')']);
+        part.split(" OR ").flat_map(|part| part.split('/')).any(|licence| LICENCES.contains(&licence.trim()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(source: &str) -> Vec<String> {
+        let modules = ["error", "record", "ingest", "dataset"].map(String::from);
+        wrong_way(source, &["ingest".into(), "synthetic".into()], &modules).unwrap()
+    }
+
+    #[test]
+    fn the_order_of_modules_is_that_of_lib_rs() {
+        let source =
+            "//! mod not;\n/// First.\npub mod error;\n\n/// Second.\nmod record;\npub use error::Error;";
+        assert_eq!(declared_modules(source).unwrap(), ["error", "record"]);
+    }
+
+    #[test]
+    fn upward_references_and_comments_are_fine() {
+        let source = "
+            // crate::dataset is only mentioned
+            /// See [`crate::dataset::Dataset`].
+            use crate::{error::{Error, Result}, record::Encounter};
+            use super::rows::Rows;
+            pub(crate) fn f() -> &'static str { \"crate::dataset\" }
+            fn g(e: crate::record::Encounter) { super::super::ingest::f() }";
+        assert_eq!(problems(source), [""; 0]);
+    }
+
+    #[test]
+    fn a_planted_back_edge_is_found_however_it_is_written() {
+        let found = |source: &str| problems(source).len();
+        assert_eq!(
+            problems(
+                "use crate::error::Error;\nuse crate::{\n    record::Encounter,\n    dataset::{\n        Dataset,\n    },\n};"
+            ),
+            ["4: `ingest` uses `dataset`, which lib.rs declares below it"]
+        );
+        assert_eq!(found("fn f() { let _ = crate::dataset::Dataset::open; }"), 1);
+        assert_eq!(found("fn f() { assert!(crate::dataset::is_good()); }"), 1, "inside a macro");
+        assert_eq!(found("use super::super::dataset::Dataset;"), 1, "by climbing up");
+        assert_eq!(
+            found("mod tests { use super::super::super::dataset::Dataset; }"),
+            1,
+            "from a module inside"
+        );
+        assert_eq!(found("use super::{super::dataset, rows};"), 1, "by climbing up inside braces");
+        assert_eq!(found("use crate :: { /* all */ dataset as d };"), 1);
+    }
+
+    #[test]
+    fn the_root_itself_cannot_be_used() {
+        assert_eq!(problems("use crate::*;").len(), 1);
+        assert_eq!(problems("use crate::{self as all};").len(), 1);
+        assert_eq!(
+            problems("use crate::Error;"),
+            ["1: `crate::Error` is no module; name the module that it comes from"]
+        );
+    }
+
+    #[test]
+    fn paths_are_found_in_backticks_and_links() {
+        let line = "See `crates/gct/src/lib.rs`, [this](docs/data.md#splits), [that](https://example.org) and `gct synth`.";
+        assert_eq!(named_paths(line), ["crates/gct/src/lib.rs", "docs/data.md"]);
+        assert_eq!(named_paths("`experiments/*.toml` and `crates/<name>/`"), [""; 0]);
+    }
+
+    #[test]
+    fn the_architecture_must_list_the_modules_in_order() {
+        let modules = ["error", "record"].map(String::from);
+        assert_eq!(architecture_order("| module |\n| `error` | a |\n| `record` | b |", &modules), None);
+        assert!(architecture_order("| `record` | b |\n| `error` | a |", &modules).is_some());
+    }
+
+    #[test]
+    fn licences_are_alternatives_joined() {
+        assert!(
+            is_free("MIT OR Apache-2.0")
+                && is_free("MIT/Apache-2.0")
+                && is_free("(MIT OR GPL-3.0) AND Unicode-3.0")
+        );
+        assert!(!is_free("GPL-3.0") && !is_free("MIT AND GPL-3.0") && !is_free("none"));
+    }
+}
