@@ -60,7 +60,8 @@ def main():
     db, seconds = conditionals(args.folder)
     if args.out:
         db.sql("from prior").write_parquet(args.out)
-    print(json.dumps({"pairs": db.sql("select count(*) // 2 from prior").fetchone()[0], "seconds": seconds}))
+    ((rows,),) = db.sql("select count(*) from prior").fetchall()
+    print(json.dumps({"pairs": rows // 2, "seconds": seconds}))
 
 
 if __name__ == "__main__":
