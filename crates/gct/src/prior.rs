@@ -278,14 +278,12 @@ impl Prior {
                 }
             }
         }
-        if let Some(Hidden { position, rule }) = settings.hidden {
+        let hidden = settings.hidden.map(|Hidden { position, rule }| {
             assert!(position < diagnoses.len(), "hidden diagnosis {position} of {}", diagnoses.len());
-            let hidden = diagnoses.start + position;
-            let kept = |node: usize| rule == HiddenRule::KeepVisitAndSelf && (node == 0 || node == hidden);
-            for node in (0..len).filter(|&node| !kept(node)) {
-                matrix[hidden * len + node] = 0.0;
-                matrix[node * len + hidden] = 0.0;
-            }
+            (diagnoses.start + position, rule)
+        });
+        if let Some((hidden, HiddenRule::KeepVisitAndSelf)) = hidden {
+            empty(&mut matrix, len, hidden, |node| node != 0 && node != hidden);
         }
         for row in matrix.chunks_exact_mut(len) {
             let sum: f32 = row.iter().sum();
@@ -293,7 +291,18 @@ impl Prior {
                 row.iter_mut().for_each(|cell| *cell /= sum);
             }
         }
+        if let Some((hidden, HiddenRule::AllZero)) = hidden {
+            empty(&mut matrix, len, hidden, |_| true);
+        }
         matrix
+    }
+}
+
+/// Sets to zero what a node and the chosen others have to do with each other.
+fn empty(matrix: &mut [f32], len: usize, hidden: usize, chosen: impl Fn(usize) -> bool) {
+    for node in (0..len).filter(|&node| chosen(node)) {
+        matrix[hidden * len + node] = 0.0;
+        matrix[node * len + hidden] = 0.0;
     }
 }
 
@@ -331,12 +340,12 @@ pub struct Hidden {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HiddenRule {
-    /// Those that its identity decides. The visit and self cells stay, so that its row still sums to 1 and it still
-    /// hears from the visit.
+    /// Those that its identity decides, before rows are scaled. The visit and self cells stay, so that every row still
+    /// sums to 1 and the hidden diagnosis still hears from the visit.
     #[default]
     KeepVisitAndSelf,
-    /// Its whole row and column, as the paper's text has it. Its row then sums to 0: whatever is mixed by P
-    /// learns nothing about it.
+    /// Its whole row and column of the finished P, as the paper's text has it. Its own row then sums to 0; the rows
+    /// of treatments sum to less than 1, and what is missing gives the hidden diagnosis away in part.
     AllZero,
 }
 
@@ -429,6 +438,67 @@ mod tests {
     fn the_literal_rule_empties_row_and_column() {
         let hidden = Some(Hidden { position: 0, rule: HiddenRule::AllZero });
         let matrix = prior().matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, scalar: 0.5 });
-        assert_eq!(rows(&matrix, 3), [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+        assert_eq!(rows(&matrix, 3), [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.5 / 1.5]]);
+    }
+
+    /// Counts, encounters and matrices of an independent implementation in PyTorch.
+    #[derive(Deserialize)]
+    struct Golden {
+        scalar: f32,
+        counts: GoldenCounts,
+        visits: Vec<GoldenVisit>,
+    }
+
+    #[derive(Deserialize)]
+    #[allow(non_snake_case)]
+    struct GoldenCounts {
+        cD: Vec<u32>,
+        cM: Vec<u32>,
+        cL: Vec<u32>,
+        DM: Vec<u32>,
+        ML: Vec<u32>,
+    }
+
+    #[derive(Deserialize)]
+    #[allow(non_snake_case)]
+    struct GoldenVisit {
+        dx: Vec<u32>,
+        proc: Vec<u32>,
+        lab: Vec<u32>,
+        mask_pos: usize,
+        P: Vec<f32>,
+        P_masked_cond: Vec<f32>,
+        P_masked_all: Vec<f32>,
+    }
+
+    #[test]
+    fn the_matrix_is_that_of_an_independent_implementation() {
+        let golden: Golden = serde_json::from_str(include_str!("../tests/golden/prior.json")).unwrap();
+        let pairs = |counts: &[u32]| -> Pairs {
+            let row = |row: &[u32]| (0..).zip(row.iter().copied()).filter(|(_, count)| *count > 0).collect();
+            Pairs::from(counts.chunks(20).map(row).collect::<PairCounter>())
+        };
+        let GoldenCounts { cD, cM, cL, DM, ML } = golden.counts;
+        let prior = Prior {
+            encounters: 0,
+            codes: PerKind { diagnosis: cD, treatment: cM, lab: cL },
+            diagnosis_treatment: pairs(&DM),
+            treatment_lab: pairs(&ML),
+        };
+        for visit in &golden.visits {
+            let encounter = encounter(&visit.dx, &visit.proc, &visit.lab);
+            let hide = |rule| Some(Hidden { position: visit.mask_pos - 1, rule });
+            for (hidden, expected) in [
+                (None, &visit.P),
+                (hide(HiddenRule::KeepVisitAndSelf), &visit.P_masked_cond),
+                (hide(HiddenRule::AllZero), &visit.P_masked_all),
+            ] {
+                let got = prior.matrix(&encounter, &MatrixSettings { scalar: golden.scalar, hidden });
+                assert_eq!(got.len(), expected.len());
+                for (got, expected) in got.iter().zip(expected) {
+                    assert!((got - expected).abs() < 1e-6, "{hidden:?}: {got} {expected}");
+                }
+            }
+        }
     }
 }
