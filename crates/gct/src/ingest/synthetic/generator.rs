@@ -303,3 +303,57 @@ fn continuation(settings: &Settings, rng: &mut impl Rng, normal: Normal) -> f64 
     let probability = (normal.mean + normal.sd * z).max(0.0);
     if probability > settings.too_likely { settings.too_likely_becomes } else { probability }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_those_of_the_appendix() {
+        let settings = Settings::default();
+        let generator = Generator::new(&settings).unwrap();
+        let labels = &settings.labels;
+        let mut row = Vec::new();
+        let mut probability = |rows: &Rows, of: u32, given: u32| {
+            rows.probabilities(given.into(), &mut row);
+            f64::from(row[of as usize])
+        };
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        for diagnosis in [0, 7, labels.d1, 999] {
+            assert_eq!(probability(&generator.co_diagnosis, diagnosis, diagnosis), 0.0, "zero diagonal");
+        }
+        assert!(probability(&generator.treatment, 7, 7) > 0.0, "but not in the other tables");
+        assert!(close(probability(&generator.co_diagnosis, labels.d2, labels.d1), 0.33));
+        assert!(close(probability(&generator.treatment, labels.m1, labels.d1), 0.2));
+        assert!(close(probability(&generator.treatment, labels.m1, labels.d2), 0.8));
+        assert_eq!(generator.more_co_diagnoses[labels.d1 as usize], 0.8);
+        assert_eq!([labels.d1, labels.d2].map(|d| generator.more_treatments(d)), [0.5, 0.5]);
+    }
+
+    #[test]
+    fn chances_to_continue_are_clipped() {
+        let generator = Generator::new(&Settings::default()).unwrap();
+        let labs: Vec<f64> = (0..20_000).map(|pair| generator.more_labs(pair / 1000, pair % 1000)).collect();
+        for chances in [&generator.more_treatments, &labs] {
+            assert!(chances.iter().all(|chance| (0.0..=0.99).contains(chance)));
+            // 2.3 % of a normal distribution with mean 0.5 and deviation 0.25 are below 0, 2.5 % above 0.99.
+            let share = |value: f64| {
+                chances.iter().filter(|chance| **chance == value).count() as f64 / chances.len() as f64
+            };
+            assert!((0.01..0.04).contains(&share(0.0)), "{}", share(0.0));
+            assert!((0.01..0.04).contains(&share(0.5)), "{}", share(0.5));
+        }
+    }
+
+    #[test]
+    fn two_diagnoses_are_drawn_on_their_own_at_least() {
+        let none = Normal { mean: 0.0, sd: 0.0 };
+        let mut settings = Settings { more_diagnoses: 0.0, co_diagnosis: none, ..Settings::default() };
+        settings.labels.a_d1 = 0.0;
+        let generator = Generator::new(&settings).unwrap();
+        let sizes: Vec<usize> =
+            (0..200).map(|n| generator.draw_diagnoses(&mut stream(0, Purpose::Encounter, n)).len()).collect();
+        assert!(sizes.iter().all(|size| (1..=2).contains(size)), "twice the same is one");
+        assert!(sizes.iter().filter(|size| **size == 2).count() > 150);
+    }
+}
