@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -29,3 +30,9 @@ def home(tmp_path_factory, gct):
     gct("split", home / "synthetic", "--out", home / "split.parquet")
     gct("prior", home / "synthetic", "--out", home / "prior.parquet")
     return home
+
+
+@pytest.fixture
+def copy(home, tmp_path):
+    """The same folder, to be changed."""
+    return shutil.copytree(home, tmp_path / "home")

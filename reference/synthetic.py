@@ -47,14 +47,14 @@ class World:
 
     def draw(self):
         """Diagnoses, (diagnosis, treatment) edges and (treatment, lab) edges of one encounter."""
-        rng, diagnoses, independent = self.rng, set(), 0
-        while independent < 2 or rng.random() < 0.5:
+        rng, drawn = self.rng, []
+        while len(drawn) < 2 or rng.random() < 0.5:
             d = rng.choice(CODES, p=self.p_d)
-            independent += 1
-            diagnoses.add(d)
+            drawn.append(d)
             while rng.random() < self.a[d]:
                 d = rng.choice(CODES, p=self.p_dd[d])
-                diagnoses.add(d)
+                drawn.append(d)
+        diagnoses = set(drawn)
         causes, results = set(), set()
         for d in diagnoses:
             while rng.random() < self.b[d]:
@@ -74,7 +74,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--encounters", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--p-d1", type=float, default=0.053)
+    parser.add_argument("--p-d1", type=float, default=0.055)
     args = parser.parse_args()
 
     start, world, raw, kept = time.time(), World(args.seed, args.p_d1), 0, []

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,10 +22,22 @@ def snippets():
 
 
 @pytest.mark.parametrize("number", range(len(snippets())))
-def test_snippets_of_the_documentation_run(home, number):
-    run = subprocess.run([sys.executable, "-c", snippets()[number]], cwd=home, capture_output=True, text=True)
+def test_snippets_of_the_documentation_run(copy, gct, number):
+    run = subprocess.run([sys.executable, "-c", snippets()[number]], cwd=copy, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip(), "a snippet shows something"
+    seen = gct("inspect", copy / "synthetic")
+    if "many_labs" in snippets()[number]:
+        assert 0.05 < seen["label_prevalence"]["many_labs"] < 0.5
+
+
+def test_a_compression_that_is_not_read_is_named(copy):
+    path = copy / "synthetic/encounters.parquet"
+    pl.read_parquet(path).write_parquet(path, compression="zstd")
+    command = [os.environ["GCT"], "inspect", copy / "synthetic"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert "is compressed in a way that gct does not read\nhint: write it with Snappy" in run.stderr
 
 
 def test_there_are_snippets_for_polars_and_duckdb():

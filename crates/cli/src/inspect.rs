@@ -11,6 +11,7 @@ use gct::statistics::{self, CodeStatistics, Statistics};
 use gct::synth::Findings;
 use serde_json::json;
 
+use crate::proceed;
 use crate::terminal::{self, count, percent, score};
 
 /// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
@@ -38,7 +39,10 @@ const PAPER_GCT: (f64, f64) = (0.5965, 0.8931);
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let dataset = Dataset::open(&arguments.data)?;
     let bar = terminal::progress(dataset.manifest().encounters, "reading encounters", quiet);
-    let statistics = statistics::collect(&dataset, &|encounters| bar.set_position(encounters));
+    let statistics = statistics::collect(&dataset, &|encounters| {
+        bar.set_position(encounters);
+        proceed()
+    });
     bar.finish_and_clear();
     let statistics = statistics?;
     let findings = Findings::of(dataset.manifest())
@@ -140,8 +144,8 @@ fn histogram(kind: CodeKind, codes: &CodeStatistics) -> String {
 
 fn ceiling(ceiling: &Ceiling) -> String {
     let rows = [
-        ("the whole encounter (sampled): no model can do better", ceiling.ceiling_joint),
-        ("the generator's chances, pair by pair (closed form)", ceiling.ceiling),
+        ("ceiling, given the whole encounter", ceiling.ceiling_joint),
+        ("ceiling, pair by pair", ceiling.ceiling),
         ("conditional probabilities of the training split", ceiling.prior),
         ("the kinds of the two codes alone", ceiling.kinds),
     ];
@@ -158,7 +162,8 @@ fn ceiling(ceiling: &Ceiling) -> String {
     let paper = vec!["the paper's GCT".into(), score(Some(PAPER_GCT.0)), score(Some(PAPER_GCT.1))];
     let header = ["graph reconstruction by", "AUCPR", "AUROC", "hidden AUCPR", "hidden AUROC", "encounters"];
     format!(
-        "\n{}(hidden: the diagnosis-treatment and treatment-lab pairs alone)\n",
+        "\n{}The first row is the best that any model can do, sampled and so known to about 0.005.\n\
+         Hidden: the diagnosis-treatment and treatment-lab pairs alone.\n",
         terminal::table(&header, rows.into_iter().chain([paper]))
     )
 }

@@ -6,6 +6,7 @@
 use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use clap::{Parser, Subcommand};
 
@@ -46,19 +47,17 @@ enum Command {
     Prior(prior::Arguments),
 }
 
-/// Set by Ctrl-C, a hang-up or a request to terminate.
-static STOP: AtomicBool = AtomicBool::new(false);
+/// Set by Ctrl-C or a request to terminate. Every loop that takes long looks at it, so that a command can clean up.
+static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// An error once the user wants to stop.
+fn proceed() -> gct::Result<()> {
+    if STOP.load(Ordering::Relaxed) { Err(gct::Error::Interrupted) } else { Ok(()) }
+}
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // The first signal asks the command to clean up and stop, the second one does not ask.
-    let handler = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
-    let result = handler.map_err(anyhow::Error::from).and_then(|()| run(arguments));
-    match result {
+    match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -72,6 +71,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<()> {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, STOP.clone())?;
+    }
     if let Some(threads) = arguments.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use gct::dataset::{Dataset, Overwrite};
 use serde_json::json;
 
+use crate::proceed;
 use crate::split::SplitArguments;
 use crate::terminal::{self, count};
 
@@ -37,15 +38,21 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+    if let Some(out) = &arguments.out {
+        gct::dataset::check_file(out, overwrite)?;
+    }
     let dataset = Dataset::open(&arguments.data)?;
     let split = arguments.split.split(&dataset)?;
     let bar = terminal::progress(dataset.manifest().encounters, "counting encounters", quiet);
     let start = Instant::now();
-    let prior = gct::prior::fit(&dataset, &split)?;
-    let seconds = start.elapsed().as_secs_f64();
+    let prior = gct::prior::fit_with_progress(&dataset, &split, &|encounters| {
+        bar.set_position(encounters);
+        proceed()
+    });
     bar.finish_and_clear();
+    let (prior, seconds) = (prior?, start.elapsed().as_secs_f64());
     if let Some(out) = &arguments.out {
-        let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
         prior.write(out, overwrite)?;
     }
     if arguments.json {

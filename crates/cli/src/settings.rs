@@ -31,16 +31,13 @@ impl SettingsArguments {
         if let Some(path) = &self.config {
             merge(&mut settings, read(path)?);
             // Checked by itself, so that a mistake is blamed on the file that it is in.
-            settings
-                .clone()
-                .try_into::<T>()
-                .map_err(|error| anyhow!("{}: {}", path.display(), one_line(&error)))?;
+            typed::<T>(&settings).map_err(|problem| anyhow!("{}: {problem}", path.display()))?;
         }
         for set in &self.set {
             merge(&mut settings, assignment(set)?);
-            settings.clone().try_into::<T>().map_err(|error| anyhow!("--set {set}: {}", one_line(&error)))?;
+            typed::<T>(&settings).map_err(|problem| anyhow!("--set {set}: {problem}"))?;
         }
-        Ok(settings.try_into()?)
+        typed(&settings).map_err(|problem| anyhow!(problem))
     }
 }
 
@@ -54,7 +51,10 @@ fn read(path: &Path) -> Result<toml::Table> {
 
 /// `a.b=1` as a table. A value that is no TOML value is taken as text.
 fn assignment(set: &str) -> Result<toml::Table> {
-    let (key, value) = set.split_once('=').ok_or_else(|| anyhow!("--set {set}: expected KEY=VALUE"))?;
+    let (key, value) = set
+        .split_once('=')
+        .filter(|_| !set.contains('\n'))
+        .ok_or_else(|| anyhow!("--set {set}: expected KEY=VALUE"))?;
     let parse = |value: &str| format!("{} = {value}", key.trim()).parse::<toml::Table>();
     parse(value.trim())
         .or_else(|_| parse(&toml::Value::from(value.trim()).to_string()))
@@ -70,8 +70,16 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-fn one_line(error: &toml::de::Error) -> String {
-    error.message().replace('\n', " ")
+/// The settings as their type, or what is wrong and with which of them.
+fn typed<T: DeserializeOwned>(settings: &toml::Table) -> Result<T, String> {
+    serde_path_to_error::deserialize(settings.clone()).map_err(|error| {
+        let (path, problem) = (error.path().to_string(), error.inner().message().replace('\n', " "));
+        if path == "." || problem.starts_with("unknown field") {
+            problem
+        } else {
+            format!("{path}: {problem}")
+        }
+    })
 }
 
 #[cfg(test)]
@@ -97,6 +105,8 @@ mod tests {
             "--set sead=7: unknown field `sead`, expected one of `seed`, `by`, `stratify`"
         );
         assert_eq!(apply(&["seed"]).unwrap_err().to_string(), "--set seed: expected KEY=VALUE");
-        assert!(apply(&["seed=-1"]).unwrap_err().to_string().starts_with("--set seed=-1: invalid value"));
+        assert!(
+            apply(&["seed=-1"]).unwrap_err().to_string().starts_with("--set seed=-1: seed: invalid value")
+        );
     }
 }

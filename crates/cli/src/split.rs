@@ -10,6 +10,7 @@ use gct::record::SubjectId;
 use gct::split::{By, Part, Settings, Split};
 use serde_json::json;
 
+use crate::proceed;
 use crate::terminal::{self, count, percent};
 
 /// Show or write the split into train, validation and test
@@ -84,6 +85,10 @@ struct Side {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+    if let Some(out) = &arguments.out {
+        gct::dataset::check_file(out, overwrite)?;
+    }
     let dataset = Dataset::open(&arguments.data)?;
     let split = arguments.split.split(&dataset)?;
     let labels = &dataset.manifest().labels;
@@ -103,11 +108,11 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         }
         side.subjects.insert(encounter.subject);
         bar.inc(1);
+        proceed()?;
     }
     bar.finish_and_clear();
     let torn = torn_subjects(&sides);
     if let Some(out) = &arguments.out {
-        let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
         split.write(&dataset, out, overwrite)?;
     }
 

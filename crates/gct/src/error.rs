@@ -30,13 +30,13 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// Replacing the output folder would destroy something that this program did not write.
-    #[error("will not replace {}: it holds `{file}`, which is not part of a dataset", path.display())]
+    /// Writing there would destroy something that this program did not write.
+    #[error("will not write {}: {problem}", path.display())]
     NotReplaceable {
-        /// The folder.
+        /// The file or folder.
         path: PathBuf,
-        /// The first file or folder in it that is not ours.
-        file: String,
+        /// Why not.
+        problem: String,
     },
 
     /// A folder that should hold a dataset does not.
@@ -80,6 +80,13 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
+    },
+
+    /// A file is compressed in a way that this program does not read.
+    #[error("{} is compressed in a way that gct does not read", path.display())]
+    Compression {
+        /// The file.
+        path: PathBuf,
     },
 
     /// A file differs from the one that was written, though nothing in it is malformed.
@@ -162,13 +169,16 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Error::OutputExists { .. } => Some("choose another place, or replace it with --force"),
-            Error::NotReplaceable { .. } => Some("choose another folder, or move that file away"),
+            Error::NotReplaceable { .. } => Some("choose another place, or move away what is there"),
             Error::NotADataset { .. } => {
                 Some("a dataset folder is made by a command such as `gct synth --out DIR`")
             }
             Error::MissingFile { .. } | Error::Damaged { .. } => {
                 Some("copy the folder again from where it came, or make the dataset again")
             }
+            Error::Compression { .. } => Some(
+                "write it with Snappy compression, or none: `write_parquet(..., compression=\"snappy\")`",
+            ),
             Error::Changed { .. } => Some(
                 "if you changed it on purpose, put its new size and SHA-256 into dataset.json (docs/data.md says how); \
                  otherwise make the dataset again",

@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
+use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{ArrayRef, Float64Array, UInt32Array};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -26,11 +26,26 @@ use crate::split::{Part, Split};
 /// # Errors
 /// If the dataset cannot be read.
 pub fn fit(dataset: &Dataset, split: &Split) -> Result<Prior> {
+    fit_with_progress(dataset, split, &|_| Ok(()))
+}
+
+/// [`fit`]; `progress` hears now and then how many encounters have been read, and can end it with an error.
+///
+/// # Errors
+/// If the dataset cannot be read, or `progress` says so.
+pub fn fit_with_progress(
+    dataset: &Dataset,
+    split: &Split,
+    progress: &dyn Fn(u64) -> Result<()>,
+) -> Result<Prior> {
     let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
-    for encounter in dataset.encounters()? {
+    for (read, encounter) in (1..).zip(dataset.encounters()?) {
         let encounter = encounter?;
         if split.part(&encounter) == Part::Train {
             counter.add(&encounter);
+        }
+        if u64::is_multiple_of(read, 1024) {
+            progress(read)?;
         }
     }
     Ok(counter.finish())
@@ -219,7 +234,7 @@ impl Prior {
     pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let all = || self.conditionals();
         let kinds = |kind: fn(Conditional) -> CodeKind| -> ArrayRef {
-            let mut names = StringBuilder::new();
+            let mut names = LargeStringBuilder::new();
             all().for_each(|c| names.append_value(kind(c).name()));
             Arc::new(names.finish())
         };

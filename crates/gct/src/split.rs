@@ -95,7 +95,7 @@ const fn share(tenths: u128) -> u64 {
 /// Groups of subjects (or encounters) that are each split 8:1:1.
 #[derive(Debug, Clone)]
 struct Strata {
-    /// The stratum of each hash that is not in the first one.
+    /// The stratum of each hash.
     members: FxHashMap<u64, Stratum>,
     bounds: [Bounds; 3],
 }

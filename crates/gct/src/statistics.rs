@@ -58,11 +58,12 @@ impl LabelStatistics {
     }
 }
 
-/// Reads a dataset from end to end, which checks every row too; `progress` hears how many encounters have been read.
+/// Reads a dataset from end to end, which checks every row too; `progress` hears now and then how many encounters have
+/// been read, and can end it with an error.
 ///
 /// # Errors
-/// If a row is bad, or an encounter id occurs twice.
-pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64)) -> Result<Statistics> {
+/// If a row is bad, an encounter id occurs twice, or `progress` says so.
+pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64) -> Result<()>) -> Result<Statistics> {
     let mut statistics = Statistics {
         encounters: 0,
         subjects: 0,
@@ -107,8 +108,8 @@ pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64)) -> Result<Statistics> 
             label.known += u64::from(value.is_some());
             label.positive += u64::from(*value == Some(true));
         }
-        if statistics.encounters.is_multiple_of(4096) {
-            progress(statistics.encounters);
+        if statistics.encounters.is_multiple_of(1024) {
+            progress(statistics.encounters)?;
         }
     }
     statistics.subjects = subjects.len() as u64;

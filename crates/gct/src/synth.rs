@@ -76,11 +76,11 @@ pub fn run(
         label_positives: vec![0; labels.len()],
     };
     let (mut raw_encounters, mut kept) = (0, 0);
-    let mut round = generator.next_round()?;
+    let mut round = generator.next_round(stop)?;
     while let Some(drawn) = round {
         raw_encounters = drawn.raw_encounters;
         // One round is drawn while the one before it is written.
-        let (next, taken) = rayon::join(|| generator.next_round(), || sink.take(&drawn.encounters));
+        let (next, taken) = rayon::join(|| generator.next_round(stop), || sink.take(&drawn.encounters));
         taken?;
         round = next?;
         kept += drawn.encounters.len() as u64;
@@ -91,7 +91,7 @@ pub fn run(
     let findings = Findings {
         raw_encounters,
         label_positives: labels.into_iter().zip(sink.label_positives).collect(),
-        ceiling: ceiling::measure(&generator, &sink.counter.finish(), &sink.held_out),
+        ceiling: ceiling::measure(&generator, &sink.counter.finish(), &sink.held_out, stop)?,
     };
     proceed(stop)?;
     let source = Source {

@@ -102,7 +102,8 @@ hint: choose another place, or replace it with --force
 
 "#]]);
     gct(home.path(), "synth --out file --encounters 50 --force").assert().code(2).stderr_eq(str![[r#"
-error: cannot replace file: Not a directory (os error 20)
+error: will not write file: it is not a folder
+hint: choose another place, or move away what is there
 
 "#]]);
     gct(home.path(), "synth --out file/data --encounters 50").assert().code(2);

@@ -78,7 +78,7 @@ fn settings_come_from_preset_file_and_flags_in_that_order() {
         let output = gct(home.path(), &line).assert().success().get_output().stdout.clone();
         String::from_utf8(output).unwrap()
     };
-    assert!(show("").contains("p_d1 = 0.053") && show("--preset appendix").contains("p_d1 = 0.33"));
+    assert!(show("").contains("p_d1 = 0.055") && show("--preset appendix").contains("p_d1 = 0.33"));
     let shown = show("--config small.toml --set labels.p_d1=0.4 --seed 6");
     assert!(shown.contains("encounters = 70") && shown.contains("seed = 6"), "{shown}");
     assert!(shown.contains("p_d1 = 0.4") && shown.contains("p_m1_given_d2 = 0.8"), "{shown}");
@@ -106,8 +106,8 @@ hint: choose another place, or replace it with --force
 
     fs::write(home.path().join("data/notes.txt"), "mine").unwrap();
     make("--force").code(2).stderr_eq(str![[r#"
-error: will not replace data: it holds `notes.txt`, which is not part of a dataset
-hint: choose another folder, or move that file away
+error: will not write data: it holds `notes.txt`, which is not part of a dataset
+hint: choose another place, or move away what is there
 
 "#]]);
     assert_eq!(fs::read(home.path().join("data/notes.txt")).unwrap(), b"mine");

@@ -56,6 +56,11 @@ struct Sampler<'a> {
     lab_rate: Vec<f64>,
     /// The share of p(R|m,d) that falls on the encounter's labs, over pairs.
     lab_mass: Vec<f64>,
+    /// The chance that everything a pair measures is among the encounter's labs, over pairs.
+    within_labs: Vec<f64>,
+    /// ln(1 - c(m,d)), over pairs, and ln(c(m,d) p(r|m,d)), over (pair, lab).
+    log_enough: Vec<f64>,
+    log_lab: Vec<f64>,
     /// Sums of chances over rounds: diagnosis by treatment, treatment by lab.
     ordered: Vec<f64>,
     measured: Vec<f64>,
@@ -66,6 +71,7 @@ impl<'a> Sampler<'a> {
     fn new(chances: &'a Chances, rng: Xoshiro256PlusPlus) -> Self {
         let &Chances { diagnoses, treatments, labs, .. } = chances;
         let pairs = diagnoses * treatments;
+        let lab_mass: Vec<f64> = (0..pairs).map(|pair| chances.labs_of(pair).iter().sum()).collect();
         let mut sampler = Sampler {
             chances,
             rng,
@@ -74,7 +80,16 @@ impl<'a> Sampler<'a> {
             sources: vec![1; labs],
             treatment_rate: vec![1.0; diagnoses],
             lab_rate: vec![0.0; pairs],
-            lab_mass: (0..pairs).map(|pair| chances.labs_of(pair).iter().sum()).collect(),
+            within_labs: (chances.more_labs.iter().zip(&lab_mass))
+                .map(|(more, mass)| (1.0 - more) / (1.0 - more * mass))
+                .collect(),
+            lab_mass,
+            log_enough: chances.more_labs.iter().map(|more| (1.0 - more).ln()).collect(),
+            log_lab: (0..pairs)
+                .flat_map(|pair| {
+                    chances.labs_of(pair).iter().map(move |p| (chances.more_labs[pair] * p).ln())
+                })
+                .collect(),
             ordered: vec![0.0; pairs],
             measured: vec![0.0; treatments * labs],
         };
@@ -117,9 +132,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// The odds that a diagnosis orders a treatment, at its present rate.
-    fn odds(&self, pair: usize) -> f64 {
-        (self.treatment_rate[pair / self.chances.treatments] * self.chances.treatment[pair]).exp_m1()
+    /// How often a diagnosis orders a treatment in the mean, at its present rate.
+    fn rate(&self, pair: usize) -> f64 {
+        self.treatment_rate[pair / self.chances.treatments] * self.chances.treatment[pair]
     }
 
     /// If a treatment has one cause, it may as well have another, which then measured its labs.
@@ -137,20 +152,23 @@ impl<'a> Sampler<'a> {
             .map(|lab| (lab, self.draws[cause * labs + lab]))
             .filter(|(_, times)| *times > 0)
             .collect();
-        let weights: Vec<f64> = pairs()
+        // In logarithms: a rate can be large, and many labs are together very unlikely.
+        let mut weights: Vec<f64> = pairs()
             .map(|pair| {
-                let (more, labs) = (self.chances.more_labs[pair], self.chances.labs_of(pair));
-                drawn.iter().fold(self.odds(pair) * (1.0 - more), |weight, &(lab, times)| {
-                    weight * (more * labs[lab]).powi(times as i32)
+                let ordered = log_odds(self.rate(pair)) + self.log_enough[pair];
+                drawn.iter().fold(ordered, |weight, &(lab, times)| {
+                    weight + f64::from(times) * self.log_lab[pair * labs + lab]
                 })
             })
             .collect();
-        let total: f64 = weights.iter().sum();
-        if total.is_nan() || total <= 0.0 {
-            // Too unlikely for a number to hold: stay.
+        let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if largest == f64::NEG_INFINITY {
+            // Rounding has made all of them impossible: stay.
             self.ordered[cause] += 1.0;
             return;
         }
+        weights.iter_mut().for_each(|weight| *weight = (*weight - largest).exp());
+        let total: f64 = weights.iter().sum();
         for (pair, weight) in pairs().zip(&weights) {
             self.ordered[pair] += weight / total;
         }
@@ -183,10 +201,11 @@ impl<'a> Sampler<'a> {
                 self.causes[pair] = false;
                 causes -= 1;
             }
-            // The chance that all labs it would measure are among those that the encounter has.
+            // If it is a cause, all labs that it measures are among those that the encounter has. Beyond e^700 the odds are
+            // as good as certain.
             let (more, mass) = (self.chances.more_labs[pair], self.lab_mass[pair]);
-            let odds = self.odds(pair) * (1.0 - more) / (1.0 - more * mass);
-            if self.rng.random::<f64>() * (1.0 + odds) < odds {
+            let odds = self.rate(pair).min(700.0).exp_m1() * self.within_labs[pair];
+            if self.rng.random::<f64>() < odds / (1.0 + odds) {
                 self.causes[pair] = true;
                 causes += 1;
                 if more > 0.0 && mass > 0.0 {
@@ -230,9 +249,10 @@ impl<'a> Sampler<'a> {
                 })
                 .collect();
             let total: f64 = rates.iter().sum();
+            let anybody = at_least_one(total);
             for (treatment, rate) in of_treatment.iter().enumerate() {
                 if *rate > 0.0 {
-                    self.measured[treatment * labs + lab] += (-rate).exp_m1() / (-total).exp_m1();
+                    self.measured[treatment * labs + lab] += at_least_one(*rate) / anybody;
                 }
             }
             self.sources[lab] = 0;
@@ -265,8 +285,21 @@ fn poisson(rng: &mut Xoshiro256PlusPlus, rate: f64) -> u32 {
     Poisson::new(rate).expect("the rate is positive and small").sample(rng) as u32
 }
 
+/// The chance that a Poisson number is not zero. Most rates are tiny, and then two terms are enough.
+fn at_least_one(rate: f64) -> f64 {
+    if rate < 1e-3 { rate * (1.0 - 0.5 * rate) } else { -(-rate).exp_m1() }
+}
+
+/// The logarithm of the odds that a Poisson number is not zero: ln(e^rate - 1).
+fn log_odds(rate: f64) -> f64 {
+    rate + at_least_one(rate).ln()
+}
+
 /// A Poisson number that is not zero.
 fn positive_poisson(rng: &mut Xoshiro256PlusPlus, rate: f64) -> u32 {
+    if rate > 20.0 {
+        return poisson(rng, rate).max(1);
+    }
     let mut left: f64 = rng.random();
     let mut number = 1;
     // For a tiny rate the quotient is 0/0; it tends to 1.

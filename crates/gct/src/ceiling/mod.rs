@@ -11,11 +11,12 @@
 //! Beside them stand two rules that need no generator: the conditional probabilities of the training split, and the
 //! share of true edges among pairs of the same two kinds.
 
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
 use crate::graph::Nodes;
 use crate::ingest::synthetic::Generator;
 use crate::metric::{Areas, Ranking};
@@ -33,7 +34,7 @@ use chances::Chances;
 pub struct Ceiling {
     /// The chance of each edge, pair by pair.
     pub ceiling: Scores,
-    /// The chance of each edge, given the whole encounter: what no model can beat.
+    /// The chance of each edge, given the whole encounter: the best that a model can do, as far as sampling tells.
     pub ceiling_joint: Scores,
     /// The conditional probabilities of the training split.
     pub prior: Scores,
@@ -61,23 +62,29 @@ const JOINT_HELD_OUT: usize = 500;
 
 /// Scores the held-out encounters.
 ///
+/// # Errors
+/// If `stop` becomes true.
+///
 /// # Panics
 /// If the edges of an encounter are not known.
-pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter]) -> Ceiling {
+pub fn measure(
+    generator: &Generator,
+    prior: &Prior,
+    held_out: &[Encounter],
+    stop: &AtomicBool,
+) -> Result<Ceiling> {
     let few = &held_out[..held_out.len().min(JOINT_HELD_OUT)];
     let pairwise = |_, encounter: &Encounter| vec![pairwise::posterior(&Chances::of(generator, encounter))];
     let joint = |number: usize, encounter: &Encounter| {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(generator.settings().seed ^ number as u64);
-        rng.jump(); // Away from the generator's own streams.
-        vec![joint::posterior(&Chances::of(generator, encounter), rng)]
+        vec![joint::posterior(&Chances::of(generator, encounter), generator.spare_stream(number as u64))]
     };
     let rates = Rates::of(held_out);
-    Ceiling {
-        ceiling: score(held_out, pairwise),
-        ceiling_joint: score(few, joint),
-        prior: score(held_out, |_, encounter| conditional_probabilities(prior, encounter)),
-        kinds: score(held_out, |_, encounter| vec![rates.of_pairs(encounter)]),
-    }
+    Ok(Ceiling {
+        ceiling: score(held_out, stop, pairwise)?,
+        ceiling_joint: score(few, stop, joint)?,
+        prior: score(held_out, stop, |_, encounter| conditional_probabilities(prior, encounter))?,
+        kinds: score(held_out, stop, |_, encounter| vec![rates.of_pairs(encounter)])?,
+    })
 }
 
 /// A score for every pair whose edge is hidden, row after row.
@@ -91,9 +98,19 @@ struct PairScores {
 
 /// Ranks the pairs of all encounters by what `rule` says of each: one set of scores, or two if it scores the pair
 /// (i, j) otherwise than (j, i).
-fn score(encounters: &[Encounter], rule: impl Fn(usize, &Encounter) -> Vec<PairScores> + Sync) -> Scores {
-    let scored: Vec<Vec<PairScores>> =
-        encounters.par_iter().enumerate().map(|(number, encounter)| rule(number, encounter)).collect();
+fn score(
+    encounters: &[Encounter],
+    stop: &AtomicBool,
+    rule: impl Fn(usize, &Encounter) -> Vec<PairScores> + Sync,
+) -> Result<Scores> {
+    let scored: Vec<Vec<PairScores>> = encounters
+        .par_iter()
+        .enumerate()
+        .map(|(number, encounter)| match stop.load(Ordering::Relaxed) {
+            true => Err(Error::Interrupted),
+            false => Ok(rule(number, encounter)),
+        })
+        .collect::<Result<_>>()?;
     let (mut all, mut hidden) = (Ranking::default(), Ranking::default());
     for (encounter, directions) in encounters.iter().zip(&scored) {
         let edges = encounter.edges.as_ref().expect("synthetic encounters know their edges");
@@ -122,7 +139,7 @@ fn score(encounters: &[Encounter], rule: impl Fn(usize, &Encounter) -> Vec<PairS
             all.add_many(f32::NEG_INFINITY, 0, impossible as u32);
         }
     }
-    Scores { all_pairs: all.areas(), hidden_pairs: hidden.areas(), encounters: encounters.len() as u64 }
+    Ok(Scores { all_pairs: all.areas(), hidden_pairs: hidden.areas(), encounters: encounters.len() as u64 })
 }
 
 /// p(effect|cause) for the pair one way, p(cause|effect) the other way.
@@ -145,7 +162,7 @@ fn conditional_probabilities(prior: &Prior, encounter: &Encounter) -> Vec<PairSc
     ]
 }
 
-/// How many of the pairs of two kinds are edges.
+/// How many of the pairs of two kinds are edges. Two numbers, counted on the held-out encounters themselves.
 struct Rates {
     diagnosis_treatment: f32,
     treatment_lab: f32,

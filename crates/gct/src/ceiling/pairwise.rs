@@ -27,7 +27,7 @@ pub(super) fn posterior(chances: &Chances) -> PairScores {
         let causes = || (0..diagnoses).map(|diagnosis| diagnosis * treatments + treatment);
         let total: f64 = causes().map(|pair| ordered[pair]).sum();
         for pair in causes() {
-            let weight = ordered[pair] / total;
+            let weight = if total > 0.0 { ordered[pair] / total } else { 0.0 };
             for (lab, &p) in chances.labs_of(pair).iter().enumerate() {
                 measured[treatment * labs + lab] += weight * at_least_once(chances.more_labs[pair], p);
             }

@@ -21,16 +21,19 @@ pub enum Overwrite {
 
 /// A folder in the making. Dropped before [`PendingFolder::commit`], it leaves nothing behind.
 pub(super) struct PendingFolder {
+    // Dropped in this order: what is inside goes before what was made to hold it.
     temporary: TempDir,
+    parents: NewParents,
     target: PathBuf,
     overwrite: Overwrite,
 }
 
 impl PendingFolder {
     pub(super) fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
-        check_replaceable(target, overwrite)?;
+        check_folder(target, overwrite)?;
+        let parents = NewParents::of(target)?;
         let temporary = beside(target, 0o777, |builder, parent| builder.tempdir_in(parent))?;
-        Ok(PendingFolder { temporary, target: target.to_owned(), overwrite })
+        Ok(PendingFolder { temporary, parents, target: target.to_owned(), overwrite })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -40,7 +43,7 @@ impl PendingFolder {
     /// Puts the finished folder in its place.
     pub(super) fn commit(self) -> Result<()> {
         sync_folder(self.path())?;
-        check_replaceable(&self.target, self.overwrite)?;
+        check_folder(&self.target, self.overwrite)?;
         // The old dataset steps aside first and is deleted last, so that at any moment one of the two is whole.
         let aside = if self.target.exists() {
             let aside = beside(&self.target, 0o700, |builder, parent| builder.tempdir_in(parent))?;
@@ -50,34 +53,103 @@ impl PendingFolder {
             None
         };
         if let Err(error) = fs::rename(self.temporary.path(), &self.target) {
-            if let Some(aside) = &aside {
-                fs::rename(aside.path().join("old"), &self.target).on("restore", &self.target)?;
+            if let Some(aside) = aside {
+                // Kept, whatever happens next: it holds the user's only copy.
+                let old = aside.keep().join("old");
+                fs::rename(&old, &self.target).on("put back from", &old)?;
+                let _ = fs::remove_dir(old.parent().expect("old is in a folder"));
             }
             return Err(error).on("create", &self.target);
         }
         // Renamed away: there is nothing left for the guard to delete.
         let _ = self.temporary.keep();
+        self.parents.keep();
         sync_folder(parent_of(&self.target))
     }
 }
 
-/// Refuses an existing target, or, when it may be replaced, one that holds anything but a dataset.
-fn check_replaceable(target: &Path, overwrite: Overwrite) -> Result<()> {
-    match fs::symlink_metadata(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.on("look at", target)?,
-    };
-    if overwrite == Overwrite::Refuse || target.file_name().is_none() {
+/// Refuses an existing folder, or, when it may be replaced, one that is anything but a dataset or empty.
+fn check_folder(target: &Path, overwrite: Overwrite) -> Result<()> {
+    let Some(found) = look_at(target)? else { return Ok(()) };
+    if overwrite == Overwrite::Refuse {
         return Err(Error::OutputExists { path: target.to_owned() });
     }
+    let refuse = |problem: String| Error::NotReplaceable { path: target.to_owned(), problem };
+    if !found.is_dir() {
+        return Err(refuse("it is not a folder".into()));
+    }
+    if target.file_name().is_none() {
+        return Err(refuse("`.`, `..` and `/` cannot be replaced".into()));
+    }
+    let mut is_empty = true;
     for entry in fs::read_dir(target).on("replace", target)? {
-        let name = entry.on("replace", target)?.file_name();
-        if ![MANIFEST, ENCOUNTERS, VOCABULARY].iter().any(|ours| name == *ours) {
-            let file = name.to_string_lossy().into_owned();
-            return Err(Error::NotReplaceable { path: target.to_owned(), file });
+        let entry = entry.on("replace", target)?;
+        let (name, is_file) = (entry.file_name(), entry.file_type().on("replace", target)?.is_file());
+        if !is_file || ![MANIFEST, ENCOUNTERS, VOCABULARY].iter().any(|ours| name == *ours) {
+            return Err(refuse(format!(
+                "it holds `{}`, which is not part of a dataset",
+                name.to_string_lossy()
+            )));
         }
+        is_empty = false;
+    }
+    if !is_empty && !is_manifest(&target.join(MANIFEST)) {
+        return Err(refuse("its dataset.json is not that of a dataset".into()));
     }
     Ok(())
+}
+
+/// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a place inside a dataset.
+pub fn check_file(target: &Path, overwrite: Overwrite) -> Result<()> {
+    let refuse = |problem: &str| Error::NotReplaceable { path: target.to_owned(), problem: problem.into() };
+    if is_manifest(&parent_of(target).join(MANIFEST)) {
+        return Err(refuse("it would be inside a dataset"));
+    }
+    match look_at(target)? {
+        Some(_) if overwrite == Overwrite::Refuse => Err(Error::OutputExists { path: target.to_owned() }),
+        Some(found) if !found.is_file() => Err(refuse("it is not a plain file")),
+        _ => Ok(()),
+    }
+}
+
+/// What is there, links not followed.
+fn look_at(path: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.on("look at", path).map(Some),
+    }
+}
+
+/// Whether a file is the `dataset.json` of a dataset, of whatever version.
+fn is_manifest(path: &Path) -> bool {
+    let parsed = fs::read(path).ok().and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+    parsed.is_some_and(|manifest| manifest.get("schema_version").is_some())
+}
+
+/// Folders that had to be made above a target. Dropped, they go again, unless something else has come into them.
+struct NewParents(Vec<PathBuf>);
+
+impl NewParents {
+    fn of(target: &Path) -> Result<Self> {
+        let parent = parent_of(target);
+        let missing =
+            parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        let missing = NewParents(missing.map(Path::to_owned).collect());
+        fs::create_dir_all(parent).on("create", parent)?;
+        Ok(missing)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewParents {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _ = fs::remove_dir(folder);
+        }
+    }
 }
 
 /// Makes a temporary file or folder in the same folder as `target`, so that a rename can put it in place; its
@@ -87,17 +159,13 @@ fn beside<T>(
     mode: u32,
     make: impl FnOnce(&tempfile::Builder<'_, '_>, &Path) -> io::Result<T>,
 ) -> Result<T> {
-    let parent = parent_of(target);
-    fs::create_dir_all(parent).on("create", parent)?;
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.partial-");
     let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix);
+    builder.prefix(".gct-partial-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     #[cfg(not(unix))]
     let _ = mode;
-    make(&builder, parent).on("create", target)
+    make(&builder, parent_of(target)).on("create", target)
 }
 
 /// Writes one file that appears whole or not at all.
@@ -106,13 +174,17 @@ pub(super) fn write_file(
     overwrite: Overwrite,
     write: impl FnOnce(&File) -> Result<()>,
 ) -> Result<()> {
-    if overwrite == Overwrite::Refuse && target.exists() {
-        return Err(Error::OutputExists { path: target.to_owned() });
-    }
+    check_file(target, overwrite)?;
+    let parents = NewParents::of(target)?;
     let temporary = beside(target, 0o666, |builder, parent| builder.tempfile_in(parent))?;
     write(temporary.as_file())?;
     temporary.as_file().sync_all().on("write", target)?;
-    temporary.persist(target).map_err(|error| error.error).on("create", target)?;
+    let persisted = match overwrite {
+        Overwrite::Refuse => temporary.persist_noclobber(target),
+        Overwrite::Replace => temporary.persist(target),
+    };
+    persisted.map_err(|error| error.error).on("create", target)?;
+    parents.keep();
     sync_folder(parent_of(target))
 }
 
@@ -193,20 +265,27 @@ mod tests {
         names
     }
 
+    const A_MANIFEST: &str = "{\"schema_version\": 1}";
+
     #[test]
     fn a_dropped_folder_leaves_nothing_and_a_committed_one_is_there() {
         let home = tempfile::tempdir().unwrap();
-        let target = home.path().join("data");
+        let target = home.path().join("new/data");
         let pending = PendingFolder::create(&target, Overwrite::Refuse).unwrap();
-        fs::write(pending.path().join(MANIFEST), "{}").unwrap();
+        fs::write(pending.path().join(MANIFEST), A_MANIFEST).unwrap();
         drop(pending);
-        assert_eq!(names(home.path()), [""; 0]);
+        assert_eq!(names(home.path()), [""; 0], "not even the folder above it");
 
         let pending = PendingFolder::create(&target, Overwrite::Refuse).unwrap();
-        fs::write(pending.path().join(MANIFEST), "{}").unwrap();
+        fs::write(pending.path().join(MANIFEST), A_MANIFEST).unwrap();
         pending.commit().unwrap();
-        assert_eq!(names(home.path()), ["data"]);
+        assert_eq!(names(&home.path().join("new")), ["data"]);
         assert_eq!(names(&target), [MANIFEST]);
+    }
+
+    /// Tries to replace a folder and returns the refusal.
+    fn refusal(target: &Path) -> String {
+        PendingFolder::create(target, Overwrite::Replace).err().unwrap().to_string()
     }
 
     #[test]
@@ -214,19 +293,41 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let target = home.path().join("data");
         fs::create_dir(&target).unwrap();
-        fs::write(target.join(MANIFEST), "old").unwrap();
+        fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
         assert!(matches!(PendingFolder::create(&target, Overwrite::Refuse), Err(Error::OutputExists { .. })));
 
         let pending = PendingFolder::create(&target, Overwrite::Replace).unwrap();
-        fs::write(pending.path().join(MANIFEST), "new").unwrap();
+        fs::write(pending.path().join(VOCABULARY), "new").unwrap();
         pending.commit().unwrap();
-        assert_eq!(fs::read_to_string(target.join(MANIFEST)).unwrap(), "new");
+        assert_eq!(names(&target), [VOCABULARY]);
         assert_eq!(names(home.path()), ["data"]);
 
+        assert!(refusal(&target).contains("not that of a dataset"), "without its dataset.json");
+        fs::write(target.join(MANIFEST), "{\"name\": \"another program's\"}").unwrap();
+        assert!(refusal(&target).contains("not that of a dataset"));
+        fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
         fs::write(target.join("thesis.docx"), "years of work").unwrap();
-        let refused = PendingFolder::create(&target, Overwrite::Replace).err().unwrap();
-        assert!(refused.to_string().contains("thesis.docx"), "{refused}");
-        assert_eq!(names(&target), [MANIFEST, "thesis.docx"]);
+        assert!(refusal(&target).contains("thesis.docx"));
+        fs::remove_file(target.join("thesis.docx")).unwrap();
+        fs::create_dir(target.join(ENCOUNTERS)).unwrap();
+        assert!(refusal(&target).contains(ENCOUNTERS), "a folder of that name");
+        assert_eq!(names(&target), [MANIFEST, ENCOUNTERS, VOCABULARY]);
+        assert!(refusal(&target.join(MANIFEST)).contains("not a folder"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_devices_are_never_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let (target, link) = (home.path().join("data"), home.path().join("link"));
+        fs::create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(refusal(&link).contains("not a folder"));
+        assert!(check_file(&link, Overwrite::Replace).unwrap_err().to_string().contains("not a plain file"));
+        assert!(check_file(Path::new("/dev/null"), Overwrite::Replace).is_err());
+        fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
+        let inside = check_file(&target.join(ENCOUNTERS), Overwrite::Replace).unwrap_err();
+        assert!(inside.to_string().contains("inside a dataset"), "{inside}");
     }
 
     #[test]

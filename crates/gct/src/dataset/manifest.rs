@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::schema;
 use crate::error::{Error, OnPath, Result};
 use crate::record::PerKind;
 
@@ -111,6 +112,13 @@ impl Manifest {
                 });
             }
         }
-        serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+        let manifest: Manifest =
+            serde_json::from_value(value).map_err(|error| malformed(error.to_string()))?;
+        for (position, label) in manifest.labels.iter().enumerate() {
+            if schema::is_fixed_column(label) || manifest.labels[..position].contains(label) {
+                return Err(malformed(format!("label `{label}` has the name of another column")));
+            }
+        }
+        Ok(manifest)
     }
 }

@@ -15,7 +15,7 @@ mod read;
 mod schema;
 mod write;
 
-pub use folder::Overwrite;
+pub use folder::{Overwrite, check_file};
 pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
 pub use read::{Dataset, Encounters};
 pub use write::Writer;

@@ -1,6 +1,7 @@
 //! Reading a dataset folder: everything is checked, encounters are streamed.
 
 use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -42,19 +43,26 @@ impl Dataset {
         let vocabulary_intact = is_intact(&vocabulary_file, &manifest.files.vocabulary)?;
         let encounters_intact = is_intact(&encounters_file, &manifest.files.encounters)?;
 
-        let vocabulary = read_vocabulary(&vocabulary_file, &manifest)?;
+        // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
         if !vocabulary_intact {
+            quietly(&vocabulary_file, || read_vocabulary(&vocabulary_file, &manifest).map(drop))?;
             return Err(Error::Changed { path: vocabulary_file });
         }
-        let encounters =
-            Table::open(encounters_file.clone(), &schema::encounters(&manifest.labels), manifest.encounters)?;
-        let dataset = Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters };
         if !encounters_intact {
-            // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
-            dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))?;
+            quietly(&encounters_file, || {
+                let dataset = Dataset::with_manifest(folder, manifest)?;
+                dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))
+            })?;
             return Err(Error::Changed { path: encounters_file });
         }
-        Ok(dataset)
+        Dataset::with_manifest(folder, manifest)
+    }
+
+    fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
+        let vocabulary = read_vocabulary(&folder.join(VOCABULARY), &manifest)?;
+        let columns = schema::encounters(&manifest.labels);
+        let encounters = Table::open(folder.join(ENCOUNTERS), &columns, manifest.encounters)?;
+        Ok(Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters })
     }
 
     /// The folder.
@@ -111,6 +119,18 @@ fn is_intact(path: &Path, expected: &FileEntry) -> Result<bool> {
     Ok(folder::entry_of(path)? == *expected)
 }
 
+/// Reads a file that is not the one that was written. The Parquet library panics on some damages; that is one more
+/// kind of damage, and nobody wants to read of it twice.
+fn quietly(path: &Path, read: impl FnOnce() -> Result<()>) -> Result<()> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let result = panic::catch_unwind(AssertUnwindSafe(read));
+    panic::set_hook(hook);
+    result.unwrap_or_else(|_| {
+        Err(Error::Damaged { path: path.to_owned(), problem: "its contents make no sense".into() })
+    })
+}
+
 /// A Parquet file with the columns that it must have.
 #[derive(Debug)]
 struct Table {
@@ -155,6 +175,10 @@ impl Table {
 }
 
 fn damaged(path: &Path, error: &dyn std::error::Error) -> Error {
+    // The library has a word for a compression that it was built without.
+    if error.to_string().contains("Disabled feature") {
+        return Error::Compression { path: path.to_owned() };
+    }
     Error::Damaged { path: path.to_owned(), problem: format!("cut off, or not a Parquet file ({error})") }
 }
 
@@ -353,10 +377,7 @@ fn codes(column: &ArrayRef, vocabulary: u64) -> Result<Vec<Vec<u32>>, (usize, St
         .map(|(row, ends)| {
             let codes = &ids[ends[0] as usize..ends[1] as usize];
             if codes.iter().any(|&id| u64::from(id) >= vocabulary) {
-                return Err((
-                    row,
-                    format!("an id is outside the vocabulary, which ends at {}", vocabulary - 1),
-                ));
+                return Err((row, format!("an id is outside the vocabulary, which has {vocabulary} codes")));
             }
             if !codes.is_sorted_by(|a, b| a < b) {
                 return Err((row, "ids must be distinct and ascending".into()));

@@ -135,6 +135,23 @@ fn a_changed_bit_is_refused_and_never_a_panic() {
             let error = fixture::read(&folder).unwrap_err().to_string();
             assert!(error.contains(file), "{position}: {error}");
         }
+        // And several bytes anywhere: the Parquet library itself panics on some of these.
+        let mut state = 1u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..1500 {
+            let mut changed = whole.clone();
+            for _ in 0..=next(8) {
+                changed[next(whole.len())] = next(256) as u8;
+            }
+            if changed != whole {
+                fs::write(folder.join(file), &changed).unwrap();
+                let error = fixture::read(&folder).unwrap_err().to_string();
+                assert!(error.contains(file), "{error}");
+            }
+        }
         fs::write(folder.join(file), &whole).unwrap();
     }
     fixture::read(&folder).unwrap();
@@ -183,7 +200,7 @@ fn a_bad_row_is_refused_by_its_number() {
         });
         assert_eq!(
             outside,
-            "data/encounters.parquet: row 3: column `diagnosis`: an id is outside the vocabulary, which ends at 2"
+            "data/encounters.parquet: row 3: column `diagnosis`: an id is outside the vocabulary, which has 3 codes"
         );
         let repeated = refusal(|folder| {
             edit_column(folder, "treatment", honest, |values| edit_ids(values, |ids| ids[2] = 0));

@@ -13,7 +13,7 @@ use gct::synth::{self, Findings};
 fn draw(settings: &Settings) -> (Vec<Encounter>, u64) {
     let mut generator = Generator::new(settings).unwrap();
     let (mut encounters, mut raw) = (Vec::new(), 0);
-    while let Some(drawn) = generator.next_round().unwrap() {
+    while let Some(drawn) = generator.next_round(&AtomicBool::new(false)).unwrap() {
         encounters.extend(drawn.encounters);
         raw = drawn.raw_encounters;
     }
@@ -38,14 +38,14 @@ fn encounters_are_as_the_appendix_says() {
         assert_eq!(measured.len(), encounter.codes.lab.len());
     }
     let mean = |of: &dyn Fn(&Encounter) -> usize| encounters.iter().map(of).sum::<usize>() as f64 / 4000.0;
-    // Over eight seeds: 8.3-8.6, 13.0-14.2, 19.7-21.0, one draw in three kept. reference/synthetic.py agrees.
+    // Over eight seeds: 8.1-8.4, 12.9-13.9, 19.6-20.7, one draw in four kept. reference/synthetic.py agrees.
     let (d, m, r) = (
         mean(&|e| e.codes.diagnosis.len()),
         mean(&|e| e.codes.treatment.len()),
         mean(&|e| e.codes.lab.len()),
     );
     assert!((8.0..9.0).contains(&d) && (12.5..15.0).contains(&m) && (19.0..22.0).contains(&r), "{d} {m} {r}");
-    assert!((2.5..3.5).contains(&(raw as f64 / 4000.0)), "{raw}");
+    assert!((3.5..4.5).contains(&(raw as f64 / 4000.0)), "{raw}");
     assert!(
         encounters.iter().any(|e| {
             let edges = &e.edges.as_ref().unwrap().diagnosis_treatment;
@@ -90,7 +90,7 @@ fn settings_that_contradict_each_other_end() {
     let settings = Settings { min_codes: 45, max_codes: 46, ..Settings::default() };
     let mut generator = Generator::new(&settings).unwrap();
     let error = loop {
-        match generator.next_round() {
+        match generator.next_round(&AtomicBool::new(false)) {
             Ok(drawn) => assert!(drawn.is_some(), "50,000 such encounters cannot be"),
             Err(error) => break error,
         }

@@ -1,6 +1,7 @@
 //! Algorithm 1: draws encounters, filters them, labels them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
@@ -133,8 +134,8 @@ impl Generator {
     /// Draws one more round, on all threads; `None` when there are enough encounters.
     ///
     /// # Errors
-    /// If hardly any draw passes the filter.
-    pub fn next_round(&mut self) -> Result<Option<Drawn>> {
+    /// If hardly any draw passes the filter, or `stop` becomes true.
+    pub fn next_round(&mut self, stop: &AtomicBool) -> Result<Option<Drawn>> {
         let missing = self.settings.encounters - self.kept;
         if missing == 0 {
             return Ok(None);
@@ -142,8 +143,12 @@ impl Generator {
         let first = self.next_draw;
         let mut drafts: Vec<(u64, Draft)> = (first..first + DRAWS_PER_ROUND)
             .into_par_iter()
+            .filter(|_| !stop.load(Ordering::Relaxed))
             .filter_map(|draw| self.draw(draw).map(|draft| (draw, draft)))
             .collect();
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
         drafts.truncate(usize::try_from(missing).unwrap_or(usize::MAX));
         self.next_draw += DRAWS_PER_ROUND;
         let first_id = self.kept;
@@ -159,6 +164,11 @@ impl Generator {
         let encounters =
             drafts.into_iter().zip(first_id..).map(|((_, draft), id)| self.finish(draft, id)).collect();
         Ok(Some(Drawn { encounters, raw_encounters }))
+    }
+
+    /// Random numbers that no encounter is made of, by number.
+    pub fn spare_stream(&self, number: u64) -> Xoshiro256PlusPlus {
+        stream(self.settings.seed, Purpose::Spare, number)
     }
 
     /// b(d): the chance of one more treatment.
@@ -224,6 +234,7 @@ impl Generator {
         let mut drawn = Vec::new();
         let mut independent = 0;
         while independent < self.settings.min_independent_diagnoses
+            || drawn.len() < self.settings.min_drawn_diagnoses
             || happens(rng, self.settings.more_diagnoses)
         {
             let mut last = self.diagnosis.sample(rng);
@@ -346,14 +357,28 @@ mod tests {
     }
 
     #[test]
-    fn two_diagnoses_are_drawn_on_their_own_at_least() {
-        let none = Normal { mean: 0.0, sd: 0.0 };
-        let mut settings = Settings { more_diagnoses: 0.0, co_diagnosis: none, ..Settings::default() };
-        settings.labels.a_d1 = 0.0;
-        let generator = Generator::new(&settings).unwrap();
-        let sizes: Vec<usize> =
-            (0..200).map(|n| generator.draw_diagnoses(&mut stream(0, Purpose::Encounter, n)).len()).collect();
-        assert!(sizes.iter().all(|size| (1..=2).contains(size)), "twice the same is one");
-        assert!(sizes.iter().filter(|size| **size == 2).count() > 150);
+    fn two_diagnoses_are_drawn_at_least() {
+        let sizes = |co_diagnosis: f64, min_independent_diagnoses| {
+            let co_diagnosis = Normal { mean: co_diagnosis, sd: 0.0 };
+            let settings = Settings {
+                more_diagnoses: 0.0,
+                co_diagnosis,
+                min_independent_diagnoses,
+                ..Settings::default()
+            };
+            let generator = Generator::new(&settings).unwrap();
+            let size = |n| generator.draw_diagnoses(&mut stream(0, Purpose::Encounter, n)).len();
+            (0..400).map(size).collect::<Vec<usize>>()
+        };
+        let mean = |sizes: &[usize]| sizes.iter().sum::<usize>() as f64 / sizes.len() as f64;
+        let alone = sizes(0.0, 1);
+        assert!(
+            alone.iter().filter(|size| **size == 2).count() > 350,
+            "but for twice the same, and those with d1"
+        );
+        // With a(d) = 1/2, a first diagnosis brings one more on average: often nobody else is needed. Two independent
+        // ones bring two.
+        let (released, independent) = (mean(&sizes(0.5, 1)), mean(&sizes(0.5, 2)));
+        assert!(released + 0.3 < independent, "{released} {independent}");
     }
 }

@@ -18,6 +18,7 @@ pub(super) enum Purpose {
     MoreTreatments,
     MoreLabs,
     Encounter,
+    Spare,
 }
 
 /// The random numbers of one row of one table, or of one encounter: a function of the seed and the position alone.

@@ -74,6 +74,9 @@ pub struct Settings {
     pub lab_pareto: f64,
     /// The chance of one more independent diagnosis.
     pub more_diagnoses: f64,
+    /// Diagnoses are drawn until there are this many, those that came with another one counted: as in the authors'
+    /// generator.
+    pub min_drawn_diagnoses: usize,
     /// How many independent diagnoses are drawn at least.
     pub min_independent_diagnoses: usize,
     /// a(D): the chance that a diagnosis brings another one.
@@ -106,7 +109,8 @@ impl Settings {
             treatment_pareto: 1.5,
             lab_pareto: 1.5,
             more_diagnoses: 0.5,
-            min_independent_diagnoses: 2,
+            min_drawn_diagnoses: 2,
+            min_independent_diagnoses: 1,
             co_diagnosis: Normal { mean: 0.5, sd: 0.1 },
             more_treatments: Normal { mean: 0.5, sd: 0.25 },
             more_labs: Normal { mean: 0.5, sd: 0.25 },
@@ -119,7 +123,7 @@ impl Settings {
                 d2: 133,
                 m1: 939,
                 p_d1: match preset {
-                    Preset::Paper => 0.053,
+                    Preset::Paper => 0.055,
                     Preset::Appendix => 0.33,
                 },
                 a_d1: 0.8,
@@ -158,9 +162,10 @@ impl Settings {
         number("more_diagnoses", self.more_diagnoses, 0.0, 0.999)?;
         number("too_likely", self.too_likely, 0.0, 0.999)?;
         number("too_likely_becomes", self.too_likely_becomes, 0.0, self.too_likely)?;
+        whole("min_drawn_diagnoses", self.min_drawn_diagnoses as u64, 1, 1000)?;
         whole("min_independent_diagnoses", self.min_independent_diagnoses as u64, 1, 1000)?;
-        whole("min_codes", self.min_codes as u64, 1, 1000)?;
-        whole("max_codes", self.max_codes as u64, self.min_codes as u64, 1000)?;
+        whole("min_codes", self.min_codes as u64, 1, 200)?;
+        whole("max_codes", self.max_codes as u64, self.min_codes as u64, 200)?;
 
         let labels = &self.labels;
         code("labels.d1", labels.d1, self.vocabulary.diagnosis)?;
@@ -238,7 +243,7 @@ mod tests {
         );
         assert_eq!(
             refused(|s| s.max_codes = 4),
-            "setting `max_codes`: 4 is not allowed; expected a whole number from 5 to 1000"
+            "setting `max_codes`: 4 is not allowed; expected a whole number from 5 to 200"
         );
         assert_eq!(
             refused(|s| s.vocabulary.treatment = 900),
