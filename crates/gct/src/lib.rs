@@ -51,6 +51,12 @@ pub mod graph;
 /// Conditional probabilities counted on the training split, and the matrix P of an encounter.
 pub mod prior;
 
+/// Encounters as numbers: node ids, edges, P. The last place where a medical word meets a number.
+pub mod batch;
+
+/// The models of the paper: numbers in, numbers out.
+pub mod model;
+
 /// AUCPR and AUROC, exactly.
 pub mod metric;
 

@@ -4,5 +4,7 @@
 
 mod dataset;
 mod fixture;
+mod golden;
+mod model;
 mod prior;
 mod synthetic;

@@ -1,0 +1,94 @@
+//! One [`Example`] per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are ordered visit,
+//! diagnoses, treatments, labs, as in [`graph`](crate::graph).
+
+use crate::graph::{self, Nodes};
+use crate::prior::{MatrixSettings, Prior};
+use crate::record::{CodeKind, Encounter, PerKind};
+
+/// Which row of the embedding table belongs to which code: the visit, then the codes of each kind, then one for a code that
+/// is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingRows {
+    vocabulary: PerKind<u32>,
+}
+
+impl EmbeddingRows {
+    /// For vocabularies of these sizes.
+    pub fn new(vocabulary: PerKind<u32>) -> Self {
+        EmbeddingRows { vocabulary }
+    }
+
+    /// The row of the visit.
+    pub const VISIT: u32 = 0;
+
+    /// The row of a code.
+    pub fn code(self, kind: CodeKind, id: u32) -> u32 {
+        let PerKind { diagnosis, treatment, .. } = self.vocabulary;
+        1 + id
+            + match kind {
+                CodeKind::Diagnosis => 0,
+                CodeKind::Treatment => diagnosis,
+                CodeKind::Lab => diagnosis + treatment,
+            }
+    }
+
+    /// The row of a code that is hidden.
+    pub fn hidden(self) -> u32 {
+        1 + self.vocabulary.diagnosis + self.vocabulary.treatment + self.vocabulary.lab
+    }
+
+    /// How many rows there are.
+    pub fn count(self) -> usize {
+        self.hidden() as usize + 1
+    }
+
+    /// How many diagnoses there are to guess from.
+    pub fn diagnoses(self) -> usize {
+        self.vocabulary.diagnosis as usize
+    }
+}
+
+/// An encounter in numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// How many nodes there are of each kind, from the visit down.
+    pub sizes: [usize; 4],
+    /// The row of the embedding table of each node.
+    pub ids: Vec<u32>,
+    /// The true edges, each once, the visit's included; `None` where they are not known.
+    pub edges: Option<Vec<(u32, u32)>>,
+    /// P, row after row.
+    pub prior: Vec<f32>,
+    /// A hidden diagnosis: its node, and its id.
+    pub hidden: Option<(usize, u32)>,
+}
+
+impl Example {
+    /// Makes one.
+    pub fn new(encounter: &Encounter, rows: EmbeddingRows, prior: &Prior, settings: &MatrixSettings) -> Self {
+        let nodes = Nodes::of(encounter);
+        let mut ids = vec![EmbeddingRows::VISIT];
+        for kind in CodeKind::ALL {
+            ids.extend(encounter.codes[kind].iter().map(|&id| rows.code(kind, id)));
+        }
+        let hidden = settings.hidden.map(|hidden| {
+            let node = nodes.range(CodeKind::Diagnosis).start + hidden.position;
+            ids[node] = rows.hidden();
+            (node, encounter.codes.diagnosis[hidden.position])
+        });
+        let size = |kind| nodes.range(kind).len();
+        Example {
+            sizes: [1, size(CodeKind::Diagnosis), size(CodeKind::Treatment), size(CodeKind::Lab)],
+            ids,
+            edges: graph::edges(encounter)
+                .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect()),
+            prior: prior.matrix(encounter, settings),
+            hidden,
+        }
+    }
+
+    /// How many nodes it has.
+    pub fn nodes(&self) -> usize {
+        self.ids.len()
+    }
+}

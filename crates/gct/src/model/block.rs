@@ -1,0 +1,110 @@
+//! The block that GCN, Transformer and GCT share, after its mixing:
+//!
+//! ```text
+//! u = LayerNorm(x + mixed)
+//! x' = LayerNorm(u + dropout(W2 dropout(relu(W1 u + b1)) + b2))
+//! ```
+//!
+//! The paper calls it MLP; residuals, normalisation and dropout are those of the authors' code.
+
+use gct_kernels::Number;
+use gct_kernels::rows::{Activation, Dropout};
+use gct_kernels::tape::{Linear, Matrix, Norm, Tape};
+use gct_kernels::weights::{Dense, Vector};
+use serde::{Deserialize, Serialize};
+
+use super::Pass;
+use super::parameters::Parameters;
+use crate::error::{Error, Result};
+
+/// What LayerNorm adds to a variance.
+const NORM_EPSILON: f64 = 1e-12;
+
+/// The paper's two rates of dropout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dropouts {
+    /// After the hidden layer of an MLP.
+    pub mlp: f64,
+    /// After the MLP.
+    pub post_mlp: f64,
+}
+
+impl Dropouts {
+    pub(super) fn check(&self) -> Result<()> {
+        for (name, rate) in [("dropout.mlp", self.mlp), ("dropout.post_mlp", self.post_mlp)] {
+            check_rate(name, rate)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn check_rate(name: &str, rate: f64) -> Result<()> {
+    if (0.0..1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(Error::setting(name, rate, "a number from 0 to less than 1"))
+}
+
+/// Makes a [`Norm`].
+pub(super) fn norm(name: &str, width: usize, parameters: &mut Parameters) -> Norm {
+    Norm {
+        gain: parameters.vector(&format!("{name}.gain"), width, 1.0),
+        bias: parameters.vector(&format!("{name}.bias"), width, 0.0),
+        epsilon: NORM_EPSILON,
+    }
+}
+
+/// Dropout of one layer: `layer` tells it apart from the others of the model.
+pub(super) fn dropout<T: Number>(pass: Pass, rate: f64, layer: u32, width: usize) -> Option<Dropout<T>> {
+    let key = pass.dropout_key.filter(|_| rate > 0.0)?;
+    Some(Dropout::new(rate, key.wrapping_add(layer.wrapping_mul(0x9e37_79b9)), pass.first_node * width))
+}
+
+/// What follows the mixing.
+pub(super) struct Mlp {
+    mixed_norm: Norm,
+    hidden: (Dense, Vector),
+    out: (Dense, Vector),
+    out_norm: Norm,
+    dropouts: Dropouts,
+    number: u32,
+    width: usize,
+}
+
+impl Mlp {
+    pub(super) fn new(number: usize, width: usize, dropouts: Dropouts, parameters: &mut Parameters) -> Self {
+        let name = format!("blocks.{number}");
+        let layer = |layer: &str, parameters: &mut Parameters| {
+            let weight = parameters.matrix(&format!("{name}.{layer}.weight"), width, width);
+            (weight, parameters.vector(&format!("{name}.{layer}.bias"), width, 0.0))
+        };
+        let mixed_norm = norm(&format!("{name}.mixed_norm"), width, parameters);
+        let (hidden, out) = (layer("hidden", parameters), layer("out", parameters));
+        let out_norm = norm(&format!("{name}.out_norm"), width, parameters);
+        Mlp { mixed_norm, hidden, out, out_norm, dropouts, number: number as u32, width }
+    }
+
+    pub(super) fn forward<T: Number>(
+        &self,
+        tape: &mut Tape<'_, T>,
+        x: Matrix,
+        mixed: Matrix,
+        pass: Pass,
+    ) -> Matrix {
+        let u = tape.add_norm(x, mixed, self.mixed_norm);
+        let hidden = Linear {
+            weight: self.hidden.0,
+            bias: Some((self.hidden.1, Activation::Relu)),
+            dropout: dropout(pass, self.dropouts.mlp, 2 * self.number, self.width),
+        };
+        let out = Linear {
+            weight: self.out.0,
+            bias: Some((self.out.1, Activation::Identity)),
+            dropout: dropout(pass, self.dropouts.post_mlp, 2 * self.number + 1, self.width),
+        };
+        let hidden = tape.linear(u, hidden);
+        let out = tape.linear(hidden, out);
+        tape.add_norm(u, out, self.out_norm)
+    }
+}

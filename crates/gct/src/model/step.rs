@@ -1,0 +1,193 @@
+//! One step of training: forward and backward over a batch, then Adam.
+//!
+//! A batch is cut into a fixed number of shards of about equal size. Each is worked through by one thread, a chunk of nodes at a
+//! time, with a gradient of its own; gradients are added in the order of the shards. So a step gives the same bits with
+//! any number of threads.
+
+use std::ops::Range;
+
+use gct_kernels::Number;
+use gct_kernels::rows::{self, Adam};
+use gct_kernels::tape::Pool;
+use rayon::prelude::*;
+
+use super::{Model, Outcome, Pass, Targets};
+use crate::batch::Example;
+
+/// Parts of a batch that threads can take: more of them would cost more in adding gradients than they gain.
+const SHARDS: usize = 4;
+
+/// Nodes that are worked on together: few enough that everything about them stays in the cache.
+const CHUNK_NODES: usize = 160;
+
+/// Parameters that a thread updates at a time.
+const UPDATE: usize = 1 << 14;
+
+/// A model being trained.
+pub struct Trainer<T> {
+    model: Model<T>,
+    mean: Vec<T>,
+    square: Vec<T>,
+    shards: Vec<Shard<T>>,
+    steps: u32,
+}
+
+struct Shard<T> {
+    gradients: Vec<T>,
+    pool: Pool<T>,
+}
+
+impl<T: Number> Trainer<T> {
+    /// Takes a model to train.
+    pub fn new(model: Model<T>) -> Self {
+        let zeros = || vec![T::ZERO; model.parameters().len()];
+        let shard = |_| Shard { gradients: zeros(), pool: Pool::default() };
+        Trainer { mean: zeros(), square: zeros(), shards: (0..SHARDS).map(shard).collect(), steps: 0, model }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model<T> {
+        &self.model
+    }
+
+    /// Learns from one batch and returns the loss that it had. `dropout_key` decides what is dropped.
+    pub fn step(
+        &mut self,
+        batch: &[Example],
+        targets: &Targets<'_>,
+        learning_rate: f64,
+        dropout_key: u32,
+    ) -> Outcome {
+        let pass = self.model.pass(batch, targets, Some(dropout_key));
+        let parts = shards(batch);
+        let model = &self.model;
+        let outcomes: Vec<Outcome> = (self.shards.par_iter_mut().zip(parts))
+            .map(|(shard, range)| {
+                let gradients = &mut shard.gradients[..];
+                model.play_in_chunks(batch, targets, range, pass, &mut shard.pool, Some(gradients))
+            })
+            .collect();
+        self.update(learning_rate);
+        Outcome::sum(&outcomes)
+    }
+
+    /// Adds the gradients of the shards and goes one step against them.
+    fn update(&mut self, learning_rate: f64) {
+        self.steps += 1;
+        let adam = Adam { learning_rate, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8, step: self.steps };
+        let Trainer { model, mean, square, shards, .. } = self;
+        let [first, others @ ..] = &mut shards[..] else { unreachable!("there are {SHARDS} shards") };
+        model.weights_mut().update(|values| {
+            let mut others: Vec<_> =
+                others.iter_mut().map(|shard| shard.gradients.chunks_mut(UPDATE)).collect();
+            let jobs: Vec<_> = (values.chunks_mut(UPDATE))
+                .zip(mean.chunks_mut(UPDATE))
+                .zip(square.chunks_mut(UPDATE))
+                .zip(first.gradients.chunks_mut(UPDATE))
+                .map(|job| (job, others.iter_mut().filter_map(Iterator::next).collect::<Vec<&mut [T]>>()))
+                .collect();
+            jobs.into_par_iter().for_each(|((((values, mean), square), sum), others)| {
+                for gradient in others {
+                    rows::add(gradient, sum);
+                    gradient.fill(T::ZERO);
+                }
+                adam.update(values, mean, square, sum);
+            });
+        });
+    }
+}
+
+impl<T: Number> Model<T> {
+    /// What a pass over a whole batch needs to know about it.
+    pub(super) fn pass(&self, batch: &[Example], targets: &Targets<'_>, dropout_key: Option<u32>) -> Pass {
+        let batch_nodes = batch.iter().map(Example::nodes).sum();
+        let batch_terms = self.head.terms(batch, targets).max(1);
+        Pass { dropout_key, batch_nodes, batch_terms, first_node: 0 }
+    }
+
+    /// The mean loss over a batch, without dropout.
+    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>) -> Outcome {
+        let pass = self.pass(batch, targets, None);
+        let outcomes: Vec<Outcome> = (shards(batch).into_par_iter())
+            .map(|range| self.play_in_chunks(batch, targets, range, pass, &mut Pool::default(), None))
+            .collect();
+        Outcome::sum(&outcomes)
+    }
+
+    /// Plays a part of a batch, a few examples at a time.
+    fn play_in_chunks(
+        &self,
+        batch: &[Example],
+        targets: &Targets<'_>,
+        part: Range<usize>,
+        pass: Pass,
+        pool: &mut Pool<T>,
+        mut gradients: Option<&mut [T]>,
+    ) -> Outcome {
+        let mut first_node: usize = batch[..part.start].iter().map(Example::nodes).sum();
+        let (mut start, mut outcomes) = (part.start, Vec::new());
+        while start < part.end {
+            let (mut end, mut nodes) = (start, 0);
+            while end < part.end && (end == start || nodes + batch[end].nodes() <= CHUNK_NODES) {
+                nodes += batch[end].nodes();
+                end += 1;
+            }
+            let pass = Pass { first_node, ..pass };
+            let targets = targets.slice(start..end);
+            outcomes.push(self.play(&batch[start..end], &targets, pass, pool, gradients.as_deref_mut()));
+            (start, first_node) = (end, first_node + nodes);
+        }
+        Outcome::sum(&outcomes)
+    }
+}
+
+impl Outcome {
+    fn sum(parts: &[Outcome]) -> Outcome {
+        Outcome {
+            prediction: parts.iter().map(|part| part.prediction).sum(),
+            regularizer: parts.iter().map(|part| part.regularizer).sum(),
+        }
+    }
+}
+
+/// Cuts a batch into parts of about equal numbers of nodes.
+fn shards(batch: &[Example]) -> Vec<Range<usize>> {
+    let nodes: usize = batch.iter().map(Example::nodes).sum();
+    let (mut at, mut passed) = (0, 0);
+    (1..=SHARDS)
+        .map(|shard| {
+            let start = at;
+            while at < batch.len() && passed < nodes * shard / SHARDS {
+                passed += batch[at].nodes();
+                at += 1;
+            }
+            start..at
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_of_like_size_and_leave_nobody_out() {
+        let example = |nodes: usize| Example {
+            sizes: [1, nodes - 1, 0, 0],
+            ids: vec![0; nodes],
+            edges: None,
+            prior: vec![],
+            hidden: None,
+        };
+        for sizes in [vec![], vec![5], vec![2, 2, 2], vec![10, 20, 30, 40, 50, 60, 70, 80]] {
+            let batch: Vec<Example> = sizes.iter().map(|nodes| example(*nodes)).collect();
+            let parts = shards(&batch);
+            assert_eq!(parts.len(), SHARDS);
+            assert_eq!(parts[0].start, 0);
+            assert_eq!(parts[SHARDS - 1].end, batch.len());
+            assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
+        let batch: Vec<Example> = (0..40).map(|_| example(10)).collect();
+        assert!(shards(&batch).iter().all(|part| part.len() == 10));
+    }
+}

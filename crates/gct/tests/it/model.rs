@@ -1,0 +1,204 @@
+//! Laws of all models.
+
+use gct::batch::{EmbeddingRows, Example};
+use gct::ingest::synthetic::{Generator, Settings};
+use gct::model::{Config, HeadConfig, Model, Targets, Trainer};
+use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
+use gct::record::{Encounter, PerKind};
+use std::sync::atomic::AtomicBool;
+
+/// Encounters of the synthetic generator, small ones among them.
+fn encounters(count: usize) -> Vec<Encounter> {
+    let settings = Settings { encounters: count as u64, min_codes: 1, ..Settings::default() };
+    let mut generator = Generator::new(&settings).unwrap();
+    let mut all = Vec::new();
+    while let Some(drawn) = generator.next_round(&AtomicBool::new(false)).unwrap() {
+        all.extend(drawn.encounters);
+    }
+    all
+}
+
+fn rows() -> EmbeddingRows {
+    EmbeddingRows::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 })
+}
+
+/// The encounters as examples, with a diagnosis hidden if asked for.
+fn examples(encounters: &[Encounter], hide: bool) -> Vec<Example> {
+    let mut counter = Counter::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 });
+    encounters.iter().for_each(|encounter| counter.add(encounter));
+    let prior = counter.finish();
+    let hidden = hide.then_some(Hidden { position: 0, rule: HiddenRule::default() });
+    let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
+    encounters.iter().map(|encounter| Example::new(encounter, rows(), &prior, &settings)).collect()
+}
+
+fn heads(name: &str) -> Vec<HeadConfig> {
+    let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
+    if name != "deep" {
+        heads.extend([HeadConfig::Edges { initial_bias: -3.0 }, HeadConfig::RawEdges]);
+    }
+    heads
+}
+
+/// A configuration with dropout, small enough to be quick.
+fn small(name: &str, dropout: f64) -> Config {
+    let mut config = serde_json::to_value(Config::named(name).unwrap()).unwrap();
+    config["width"] = 16.into();
+    if config["dropout"].is_object() {
+        config["dropout"] = serde_json::json!({"mlp": dropout, "post_mlp": dropout});
+    } else {
+        config["dropout"] = dropout.into();
+    }
+    serde_json::from_value(config).unwrap()
+}
+
+/// The paper chose its numbers of layers so that the models are of like size.
+#[test]
+fn models_are_of_like_size_without_their_embedding() {
+    let size = |name: &str| {
+        let config = Config::named(name).unwrap();
+        let model = Model::<f32>::new(&config, &HeadConfig::Labels { count: 1 }, rows(), 0).unwrap();
+        let named = model.parameters().named();
+        named.iter().filter(|parameter| parameter.name != "embedding").map(|p| p.len()).sum::<usize>()
+    };
+    let sizes = ["transformer", "gct", "gcn", "shallow", "deep"].map(|name| (name, size(name) as f64));
+    for (a, of_a) in sizes {
+        for (b, of_b) in sizes {
+            assert!(of_a / of_b < 1.2, "{a} {of_a} {b} {of_b}");
+        }
+    }
+}
+
+#[test]
+fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
+    let encounters = encounters(12);
+    let labels: Vec<Vec<Option<bool>>> =
+        (0..12).map(|i| vec![Some(i % 2 == 0), (i > 3).then_some(true)]).collect();
+    for name in Config::NAMES {
+        for head in heads(name) {
+            let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
+            let targets = || match head {
+                HeadConfig::Labels { .. } => Targets::Labels(&labels),
+                _ => Targets::Examples,
+            };
+            let train = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let model = Model::<f32>::new(&small(name, 0.1), &head, rows(), 7).unwrap();
+                let mut trainer = Trainer::new(model);
+                pool.install(|| {
+                    let before = trainer.model().evaluate(&examples, &targets()).prediction;
+                    for step in 0..30 {
+                        trainer.step(&examples, &targets(), 3e-3, step);
+                    }
+                    let after = trainer.model().evaluate(&examples, &targets()).prediction;
+                    (before, after, trainer.model().weights().values().to_vec())
+                })
+            };
+            let (before, after, weights) = train(1);
+            assert!(after < before, "{name} {head:?} learns: {before} to {after}");
+            for threads in [2, 4] {
+                let (_, _, others) = train(threads);
+                assert!(weights == others, "{name} {head:?}: {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn batch_mates_change_nothing() {
+    let encounters = encounters(6);
+    let examples = examples(&encounters, false);
+    for name in Config::NAMES {
+        let model =
+            Model::<f64>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3).unwrap();
+        let together = model.look(&examples, |view| view.visits().to_vec());
+        let apart: Vec<f64> = examples
+            .iter()
+            .flat_map(|example| model.look(std::slice::from_ref(example), |view| view.visits().to_vec()))
+            .collect();
+        for (together, apart) in together.iter().zip(&apart) {
+            assert!((together - apart).abs() < 1e-9, "{name}: {together} {apart}");
+        }
+    }
+}
+
+#[test]
+fn reordering_nodes_reorders_the_result() {
+    let encounters = encounters(1);
+    let example = &examples(&encounters, false)[0];
+    // Two diagnoses change places.
+    let n = example.nodes();
+    assert!(example.sizes[1] >= 2, "an encounter with two diagnoses");
+    let swap = |node: usize| match node {
+        1 => 2,
+        2 => 1,
+        other => other,
+    };
+    let swapped = Example {
+        ids: (0..n).map(|i| example.ids[swap(i)]).collect(),
+        prior: (0..n * n).map(|cell| example.prior[swap(cell / n) * n + swap(cell % n)]).collect(),
+        edges: example.edges.as_ref().map(|edges| {
+            edges.iter().map(|&(i, j)| (swap(i as usize) as u32, swap(j as usize) as u32)).collect()
+        }),
+        ..example.clone()
+    };
+    for name in Config::NAMES.iter().filter(|name| **name != "gcn_random") {
+        let model =
+            Model::<f64>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3).unwrap();
+        let nodes =
+            |example: &Example| model.look(std::slice::from_ref(example), |view| view.nodes().to_vec());
+        let (before, after) = (nodes(example), nodes(&swapped));
+        for (i, row) in after.chunks(16).enumerate() {
+            for (after, before) in row.iter().zip(&before[swap(i) * 16..]) {
+                assert!((after - before).abs() < 1e-9, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_its_coefficient_the_regulariser_has_no_effect() {
+    let examples = examples(&encounters(4), false);
+    let train = |regularization: f64| {
+        let mut config = serde_json::to_value(small("gct", 0.0)).unwrap();
+        config["regularization"] = regularization.into();
+        let config: Config = serde_json::from_value(config).unwrap();
+        let model = Model::<f32>::new(&config, &HeadConfig::RawEdges, rows(), 1).unwrap();
+        let mut trainer = Trainer::new(model);
+        let outcome = trainer.step(&examples, &Targets::Examples, 1e-3, 0);
+        (outcome, trainer.model().weights().values().to_vec())
+    };
+    let ((off, weights_off), (on, weights_on)) = (train(0.0), train(5.0));
+    assert_eq!(off, on, "the first loss is reported without its weight");
+    assert!(off.regularizer > 0.0);
+    assert!(weights_off != weights_on, "but with a weight it moves the model elsewhere");
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let refused = |model: &str, change: &[(&str, serde_json::Value)]| {
+        let mut config = serde_json::to_value(Config::named(model).unwrap()).unwrap();
+        change.iter().for_each(|(key, value)| config[*key] = value.clone());
+        let config: Config = serde_json::from_value(config).unwrap();
+        config.check().unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("gct", &[("width", 0.into())]),
+        "setting `width`: 0 is not allowed; expected a whole number from 1 to 4096"
+    );
+    assert_eq!(
+        refused("gct", &[("regularization", (-1.0).into())]),
+        "setting `regularization`: -1 is not allowed; expected a number from 0 to 1000000"
+    );
+    assert_eq!(
+        refused("transformer", &[("dropout", serde_json::json!({"mlp": 1.0, "post_mlp": 0.0}))]),
+        "setting `dropout.mlp`: 1 is not allowed; expected a number from 0 to less than 1"
+    );
+    assert_eq!(
+        Config::named("gtc").unwrap_err().to_string(),
+        "unknown model `gtc`; known: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep"
+    );
+    let deep = Config::named("deep").unwrap();
+    let error = Model::<f32>::new(&deep, &HeadConfig::RawEdges, rows(), 0).err().unwrap();
+    assert!(error.to_string().contains("a vector for each node"), "{error}");
+}

@@ -1,0 +1,151 @@
+//! Sums of losses over examples; whoever calls divides by their number.
+
+use crate::Number;
+use crate::gemm::{Into, Left, Right, gemm};
+use crate::level::vectorized;
+use crate::rows::sum;
+
+/// What edge reconstruction does with a pair's inner product.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoder<T> {
+    /// A factor ...
+    pub scale: T,
+    /// ... and what is added, to make a logit.
+    pub bias: T,
+}
+
+/// The gradient of a [`Decoder`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DecoderGradient {
+    /// With respect to the scale.
+    pub scale: f64,
+    /// With respect to the bias.
+    pub bias: f64,
+}
+
+/// Cross entropy of "is there an edge" over all ordered pairs of different nodes of one graph.
+///
+/// `z` has a row of `width` per node; `edges` lists each edge once; `logits` and `turned` are room to work in, of at least
+/// `nodes * stride` and `width * stride` numbers, where `stride` is `nodes` rounded up to a multiple of 16. With
+/// `d_z`, the gradient of `weight` times the loss goes there and is returned for the decoder.
+pub fn edges<T: Number>(
+    [nodes, width]: [usize; 2],
+    decoder: Decoder<T>,
+    z: &[T],
+    edges: &[(u32, u32)],
+    weight: f64,
+    logits: &mut [T],
+    turned: &mut [T],
+    d_z: Option<&mut [T]>,
+) -> (f64, DecoderGradient) {
+    let stride = nodes.next_multiple_of(16);
+    for (node, row) in z[..nodes * width].chunks_exact(width).enumerate() {
+        for (column, value) in row.iter().enumerate() {
+            turned[column * stride + node] = *value;
+        }
+    }
+    for column in 0..width {
+        turned[column * stride + nodes..(column + 1) * stride].fill(T::ZERO);
+    }
+    gemm(
+        [nodes, stride, width],
+        Left::rows(z, width),
+        Right::rows(turned, stride),
+        logits,
+        stride,
+        Into::Set,
+    );
+
+    // An edge's loss is softplus(-x) = softplus(x) - x: the logits of edges are taken off once.
+    let both = |&(i, j): &(u32, u32)| [i as usize * stride + j as usize, j as usize * stride + i as usize];
+    let logit = |dot: T| decoder.scale * dot + decoder.bias;
+    let of_edges: f64 = edges.iter().flat_map(both).map(|place| logit(logits[place]).f64()).sum();
+    let (mut loss, mut gradient) = (-of_edges, DecoderGradient::default());
+    if d_z.is_some() {
+        let dots_of_edges: f64 = edges.iter().flat_map(both).map(|place| logits[place].f64()).sum();
+        gradient = DecoderGradient { scale: -dots_of_edges, bias: -(2.0 * edges.len() as f64) };
+    }
+    for node in 0..nodes {
+        let row = &mut logits[node * stride..][..stride];
+        let (row_loss, d_scale, d_bias) = softplus_row(decoder.scale, decoder.bias, node, nodes, row);
+        loss += row_loss.f64();
+        gradient.scale += d_scale.f64();
+        gradient.bias += d_bias.f64();
+    }
+    if let Some(d_z) = d_z {
+        for place in edges.iter().flat_map(both) {
+            logits[place] -= T::ONE;
+        }
+        // The logits are symmetric, so both ends of a pair give the same: twice one of them.
+        gemm([nodes, width, nodes], Left::rows(logits, stride), Right::rows(z, width), d_z, width, Into::Set);
+        let factor = T::of(2.0 * weight) * decoder.scale;
+        d_z[..nodes * width].iter_mut().for_each(|d| *d *= factor);
+        gradient.scale *= weight;
+        gradient.bias *= weight;
+    }
+    (loss, gradient)
+}
+
+vectorized! {
+/// Dots become sigmoids of their logits, but 0 on the diagonal and beyond the nodes. Returns the sums of softplus, of
+/// sigmoid times dot, and of sigmoids.
+fn softplus_row(scale: T, bias: T, node: usize, nodes: usize, row: &mut [T]) -> (T, T, T) {
+    // Far below zero, a logit has neither loss nor gradient.
+    let nothing = T::of(-1e30);
+    let (mut linear, mut d_scale, mut d_bias) = ([T::ZERO; 16], [T::ZERO; 16], [T::ZERO; 16]);
+    // The sum of logarithms of numbers between 1 and 2 is the logarithm of their product: one logarithm per lane.
+    let mut product = [T::ONE; 16];
+    row[node] = T::ZERO;
+    for (chunk, row) in row.chunks_exact_mut(16).enumerate() {
+        for lane in 0..16 {
+            let place = chunk * 16 + lane;
+            let dot = row[lane];
+            let x = if place == node || place >= nodes { nothing } else { dot.fma::<FMA>(scale, bias) };
+            let e = (-x.abs()).exp::<FMA>();
+            let q = T::ONE / (T::ONE + e);
+            let sigmoid = if x >= T::ZERO { q } else { e * q };
+            linear[lane] += x.larger(T::ZERO);
+            product[lane] *= T::ONE + e;
+            d_scale[lane] = sigmoid.fma::<FMA>(dot, d_scale[lane]);
+            d_bias[lane] += sigmoid;
+            row[lane] = sigmoid;
+        }
+    }
+    let logs: f64 = product.iter().map(|product| product.f64().ln()).sum();
+    (
+        crate::rows::total(linear) + T::of(logs),
+        crate::rows::total(d_scale),
+        crate::rows::total(d_bias),
+    )
+}
+}
+
+/// Cross entropy of a binary label and its logit: the loss and its derivative.
+pub fn binary<T: Number>(logit: T, label: bool) -> (f64, T) {
+    let x = logit.f64();
+    let e = (-x.abs()).exp();
+    let sigmoid = if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
+    let target = f64::from(u8::from(label));
+    (x.max(0.0) - x * target + e.ln_1p(), T::of(sigmoid - target))
+}
+
+/// Cross entropy of a class and the logits of all classes; the logits become `weight` times the gradient.
+pub fn classes<T: Number>(logits: &mut [T], class: usize, weight: f64) -> f64 {
+    let largest = logits.iter().copied().fold(logits[0], T::larger);
+    let target = (logits[class] - largest).f64();
+    let total = exponentials(largest, logits);
+    let factor = T::of(weight) / total;
+    logits.iter_mut().for_each(|logit| *logit *= factor);
+    logits[class] -= T::of(weight);
+    total.f64().ln() - target
+}
+
+vectorized! {
+fn exponentials(largest: T, x: &mut [T]) -> T {
+    sum(x.len(), |i, sum: T| {
+        let e = (x[i] - largest).exp::<FMA>();
+        x[i] = e;
+        sum + e
+    })
+}
+}

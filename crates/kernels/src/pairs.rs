@@ -1,0 +1,450 @@
+//! A graph's nodes come in groups of consecutive rows. [`Pairs`] says which nodes each group looks at, and lays the numbers of
+//! those pairs out row after row, 16-aligned, with nothing for pairs that are not allowed.
+
+use std::ops::Range;
+
+use crate::Number;
+use crate::gemm::{Into, Left, Right, gemm};
+use crate::level::vectorized;
+use crate::rows::sum;
+
+/// Rows of pair numbers start at multiples of this.
+const ALIGN: usize = 16;
+
+/// The logarithm of a probability is taken to be no less than that of 1e-12.
+const LEAST_LOG: f64 = -27.631_021_115_928_547;
+
+/// The logarithm of a probability that is zero.
+const LOG_ZERO: f64 = -1e30;
+
+/// Which pairs of a graph's nodes interact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pairs {
+    nodes: usize,
+    len: usize,
+    groups: Vec<Group>,
+}
+
+/// Nodes that look at the same other nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Group {
+    /// Who looks.
+    rows: Range<usize>,
+    /// At whom.
+    columns: [Range<usize>; 2],
+    /// Whether also at themselves, each at itself.
+    own: bool,
+    /// Whether row i sees only columns from i on.
+    upper: bool,
+    /// Where the group's numbers begin, and how far apart its rows are.
+    start: usize,
+    stride: usize,
+}
+
+impl Group {
+    /// How many numbers of a row are in use.
+    fn width(&self) -> usize {
+        self.columns[0].len() + self.columns[1].len() + usize::from(self.own)
+    }
+
+    /// The ranges of columns, each with the place of its first number in a row.
+    fn blocks(&self) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let second = self.columns[0].len();
+        [(self.columns[0].clone(), 0), (self.columns[1].clone(), second)]
+            .into_iter()
+            .filter(|(columns, _)| !columns.is_empty())
+    }
+}
+
+impl Pairs {
+    /// Every node looks at every node; if `upper`, only at itself and those after it.
+    pub fn full(nodes: usize, upper: bool) -> Self {
+        let group =
+            Group { rows: 0..nodes, columns: [0..nodes, 0..0], own: false, upper, start: 0, stride: 0 };
+        Pairs::lay_out(nodes, vec![group])
+    }
+
+    /// Nodes in groups of these sizes look at the groups beside their own and at themselves; if `upper`, only at the group
+    /// after it.
+    pub fn banded(sizes: &[usize], upper: bool) -> Self {
+        let mut groups: Vec<Range<usize>> = Vec::with_capacity(sizes.len());
+        let mut nodes = 0;
+        for size in sizes {
+            groups.push(nodes..nodes + size);
+            nodes += size;
+        }
+        let beside = |group: Option<&Range<usize>>| group.cloned().unwrap_or(0..0);
+        let rows = (0..groups.len()).map(|at| {
+            let before = if upper { None } else { at.checked_sub(1).and_then(|before| groups.get(before)) };
+            let columns = [beside(before), beside(groups.get(at + 1))];
+            Group { rows: groups[at].clone(), columns, own: true, upper: false, start: 0, stride: 0 }
+        });
+        Pairs::lay_out(nodes, rows.collect())
+    }
+
+    /// Gives every group its place.
+    fn lay_out(nodes: usize, mut groups: Vec<Group>) -> Self {
+        let mut len = 0;
+        for group in &mut groups {
+            group.start = len;
+            group.stride = group.width().next_multiple_of(ALIGN);
+            len += group.rows.len() * group.stride;
+        }
+        Pairs { nodes, len, groups }
+    }
+
+    /// How many nodes the graph has.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How many numbers its pairs take, with those that fill up rows.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many numbers [`dots`] needs to work with.
+    pub fn scratch(&self, width: usize) -> usize {
+        self.groups.iter().map(|group| group.stride * width).max().unwrap_or(0)
+    }
+
+    /// Every allowed pair (i, j) with the place of its number.
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        self.groups.iter().flat_map(|group| {
+            group.rows.clone().flat_map(move |i| {
+                let row = group.start + (i - group.rows.start) * group.stride;
+                let columns = group.columns[0].clone().chain(group.columns[1].clone());
+                let own = group.own.then_some(i);
+                let all = columns.chain(own).enumerate();
+                all.filter(move |(_, j)| !group.upper || *j >= i).map(move |(place, j)| (i, j, row + place))
+            })
+        })
+    }
+
+    /// Takes the allowed pairs out of a matrix over nodes.
+    pub fn compact<T: Number>(&self, matrix: &[T], out: &mut [T]) {
+        out[..self.len].fill(T::ZERO);
+        for (i, j, place) in self.places() {
+            out[place] = matrix[i * self.nodes + j];
+        }
+    }
+
+    /// Puts the pairs into a matrix over nodes; the others are 0.
+    pub fn expand<T: Number>(&self, pairs: &[T], matrix: &mut [T]) {
+        matrix[..self.nodes * self.nodes].fill(T::ZERO);
+        for (i, j, place) in self.places() {
+            matrix[i * self.nodes + j] = pairs[place];
+        }
+    }
+}
+
+/// A matrix whose rows of `width` numbers are `stride` apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a, T> {
+    /// The numbers.
+    pub data: &'a [T],
+    /// Distance between rows.
+    pub stride: usize,
+}
+
+/// out = A x: every node takes the weighted sum of those it looks at. Rows of `out` are `stride` apart.
+pub fn mix<T: Number>(pairs: &Pairs, width: usize, a: &[T], x: Rows<'_, T>, out: &mut [T], stride: usize) {
+    for group in pairs.groups.iter().filter(|group| !group.rows.is_empty()) {
+        let (a, rows) = (&a[group.start..], group.rows.len());
+        let out = &mut out[group.rows.start * stride..];
+        if group.own {
+            let own = &a[group.width() - 1..];
+            scale_rows(
+                rows,
+                width,
+                own,
+                group.stride,
+                &x.data[group.rows.start * x.stride..],
+                x.stride,
+                out,
+                stride,
+            );
+        }
+        let mut into = if group.own { Into::Add } else { Into::Set };
+        for (columns, place) in group.blocks() {
+            let x = Right::rows(&x.data[columns.start * x.stride..], x.stride);
+            gemm([rows, width, columns.len()], Left::rows(&a[place..], group.stride), x, out, stride, into);
+            into = Into::Add;
+        }
+    }
+}
+
+/// out = A' x: the gradient of [`mix`] with respect to its x, given that of its result.
+pub fn mix_transposed<T: Number>(
+    pairs: &Pairs,
+    width: usize,
+    a: &[T],
+    x: Rows<'_, T>,
+    out: &mut [T],
+    stride: usize,
+) {
+    for group in pairs.groups.iter().filter(|group| !group.rows.is_empty()) {
+        let out = &mut out[group.rows.start * stride..];
+        if group.own {
+            let own = &a[group.start + group.width() - 1..];
+            let x_own = &x.data[group.rows.start * x.stride..];
+            scale_rows(group.rows.len(), width, own, group.stride, x_own, x.stride, out, stride);
+        } else {
+            for row in 0..group.rows.len() {
+                out[row * stride..][..width].fill(T::ZERO);
+            }
+        }
+    }
+    for group in pairs.groups.iter().filter(|group| !group.rows.is_empty()) {
+        for (columns, place) in group.blocks() {
+            let a = Left::transposed(&a[group.start + place..], group.stride);
+            let x = Right::rows(&x.data[group.rows.start * x.stride..], x.stride);
+            let out = &mut out[columns.start * stride..];
+            gemm([columns.len(), width, group.rows.len()], a, x, out, stride, Into::Add);
+        }
+    }
+}
+
+/// s = x_i . y_j for every allowed pair. It is also the gradient of [`mix`] with respect to its a, for x the gradient of its
+/// result and y its x.
+pub fn dots<T: Number>(
+    pairs: &Pairs,
+    width: usize,
+    x: Rows<'_, T>,
+    y: Rows<'_, T>,
+    s: &mut [T],
+    scratch: &mut [T],
+) {
+    for group in pairs.groups.iter().filter(|group| !group.rows.is_empty()) {
+        let s = &mut s[group.start..];
+        let columns = group.columns[0].len() + group.columns[1].len();
+        let x_rows = &x.data[group.rows.start * x.stride..];
+        let turned = &mut scratch[..group.stride * width];
+        for (columns, place) in group.blocks() {
+            transpose(
+                columns.len(),
+                width,
+                &y.data[columns.start * y.stride..],
+                y.stride,
+                &mut turned[place..],
+                group.stride,
+            );
+        }
+        let (rows, stride) = (group.rows.len(), group.stride);
+        gemm(
+            [rows, columns, width],
+            Left::rows(x_rows, x.stride),
+            Right::rows(turned, stride),
+            s,
+            stride,
+            Into::Set,
+        );
+        if group.own {
+            let y_rows = &y.data[group.rows.start * y.stride..];
+            row_dots(rows, width, x_rows, x.stride, y_rows, y.stride, &mut s[columns..], stride);
+        }
+    }
+}
+
+vectorized! {
+fn transpose(rows: usize, width: usize, from: &[T], from_stride: usize, to: &mut [T], to_stride: usize) {
+    // Eight rows at a time: what is written together lies together.
+    let mut row = 0;
+    while row < rows {
+        let few = (rows - row).min(8);
+        if few == 8 {
+            let lines: [&[T]; 8] = std::array::from_fn(|i| &from[(row + i) * from_stride..][..width]);
+            for column in 0..width {
+                let to = &mut to[column * to_stride + row..][..8];
+                for i in 0..8 {
+                    to[i] = lines[i][column];
+                }
+            }
+        } else {
+            for i in 0..few {
+                let line = &from[(row + i) * from_stride..][..width];
+                for (column, value) in line.iter().enumerate() {
+                    to[column * to_stride + row + i] = *value;
+                }
+            }
+        }
+        row += few;
+    }
+}
+}
+
+vectorized! {
+/// out_i = c_i x_i.
+fn scale_rows(
+    rows: usize,
+    width: usize,
+    factors: &[T],
+    factor_stride: usize,
+    x: &[T],
+    x_stride: usize,
+    out: &mut [T],
+    stride: usize,
+) {
+    for row in 0..rows {
+        let (factor, x, out) =
+            (factors[row * factor_stride], &x[row * x_stride..][..width], &mut out[row * stride..][..width]);
+        for i in 0..width {
+            out[i] = x[i] * factor;
+        }
+    }
+}
+}
+
+vectorized! {
+/// out_i = x_i . y_i.
+fn row_dots(
+    rows: usize,
+    width: usize,
+    x: &[T],
+    x_stride: usize,
+    y: &[T],
+    y_stride: usize,
+    out: &mut [T],
+    stride: usize,
+) {
+    for row in 0..rows {
+        let (x, y) = (&x[row * x_stride..][..width], &y[row * y_stride..][..width]);
+        out[row * stride] = sum(width, |i, sum: T| x[i].fma::<FMA>(y[i], sum));
+    }
+}
+}
+
+/// Softmax over the allowed pairs of each row: scores become logarithms of probabilities in place, probabilities go to `p`.
+pub fn softmax<T: Number>(pairs: &Pairs, scale: f64, s: &mut [T], p: &mut [T]) {
+    for group in &pairs.groups {
+        for row in 0..group.rows.len() {
+            let at = group.start + row * group.stride;
+            let (s, p) = (&mut s[at..][..group.stride], &mut p[at..][..group.stride]);
+            s[group.width()..].fill(T::of(LOG_ZERO / scale));
+            if group.upper {
+                s[..row].fill(T::of(LOG_ZERO / scale));
+            }
+            softmax_row(T::of(scale), s, p);
+        }
+    }
+}
+
+vectorized! {
+fn softmax_row(scale: T, s: &mut [T], p: &mut [T]) {
+    let width = s.len();
+    let p = &mut p[..width];
+    let mut largest = [T::of(LOG_ZERO); ALIGN];
+    for chunk in s.chunks_exact_mut(ALIGN) {
+        for (largest, s) in largest.iter_mut().zip(chunk) {
+            *s *= scale;
+            *largest = largest.larger(*s);
+        }
+    }
+    let largest = largest.into_iter().fold(T::of(LOG_ZERO), T::larger);
+    let total = sum(width, |i, sum: T| {
+        let x = s[i] - largest;
+        s[i] = x;
+        let e = x.exp::<FMA>();
+        p[i] = e;
+        sum + e
+    });
+    let (log_total, inverse) = (T::of(total.f64().ln()), T::ONE / total);
+    for i in 0..width {
+        s[i] -= log_total;
+        p[i] *= inverse;
+    }
+}
+}
+
+/// The sum over pairs of p (log p - log q): how far the distributions q of all rows are from p. Logarithms are those of
+/// [`softmax`]; without `log_p`, they are taken here.
+pub fn divergence<T: Number>(pairs: &Pairs, p: &[T], log_p: Option<&[T]>, log_q: &[T]) -> f64 {
+    let p = &p[..pairs.len];
+    let entropy = match log_p {
+        Some(log_p) => cross(p, log_p).f64(),
+        None => -p.iter().map(|p| p.f64()).filter(|p| *p > 0.0).map(|p| p * p.ln()).sum::<f64>(),
+    };
+    cross(p, log_q).f64() - entropy
+}
+
+vectorized! {
+/// The sum of -p log q.
+fn cross(p: &[T], log_q: &[T]) -> T {
+    let log_q = &log_q[..p.len()];
+    sum(p.len(), |i, sum: T| (-p[i]).fma::<FMA>(log_q[i].larger(T::of(LEAST_LOG)), sum))
+}
+}
+
+/// The neighbours of an attention in a chain of divergences, each with the weight of its divergence in the loss.
+#[derive(Debug, Clone, Copy)]
+pub struct Chain<'a, T> {
+    /// The probabilities before this attention: the loss has the divergence of this one from them.
+    pub before: Option<(&'a [T], f64)>,
+    /// The logarithms of those after it: the loss has the divergence of them from this one.
+    pub log_after: Option<(&'a [T], f64)>,
+}
+
+/// The gradient of [`softmax`] and of the divergences: `d` holds the gradient with respect to the probabilities, and then that
+/// with respect to the scores.
+pub fn softmax_back<T: Number>(
+    pairs: &Pairs,
+    scale: f64,
+    p: &[T],
+    log_p: &[T],
+    chain: Chain<'_, T>,
+    d: &mut [T],
+) {
+    for group in &pairs.groups {
+        for row in 0..group.rows.len() {
+            let at = group.start + row * group.stride;
+            let range = at..at + group.stride;
+            let before = chain.before.map_or((&[][..], T::ZERO), |(all, w)| (&all[range.clone()], T::of(w)));
+            let after =
+                chain.log_after.map_or((&[][..], T::ZERO), |(all, w)| (&all[range.clone()], T::of(w)));
+            softmax_back_row(
+                T::of(scale),
+                &p[range.clone()],
+                &log_p[range.clone()],
+                before,
+                after,
+                &mut d[range],
+            );
+        }
+    }
+}
+
+vectorized! {
+fn softmax_back_row(
+    scale: T,
+    p: &[T],
+    log_p: &[T],
+    before: (&[T], T),
+    log_after: (&[T], T),
+    d: &mut [T],
+) {
+    let ((before, before_weight), (log_after, after_weight)) = (before, log_after);
+    let (width, least) = (d.len(), T::of(LEAST_LOG));
+    let (p, log_p) = (&p[..width], &log_p[..width]);
+    if !log_after.is_empty() {
+        let log_after = &log_after[..width];
+        for i in 0..width {
+            let difference = log_p[i].larger(least) - log_after[i].larger(least);
+            d[i] = after_weight.fma::<FMA>(difference, d[i]);
+        }
+    }
+    let along = sum(width, |i, sum: T| d[i].fma::<FMA>(p[i], sum));
+    for i in 0..width {
+        d[i] = p[i] * (d[i] - along) * scale;
+    }
+    if !before.is_empty() {
+        let (before, weight) = (&before[..width], before_weight * scale);
+        // Where the logarithm is held at its least, it does not move.
+        let counts = |i: usize| if log_p[i] > least { before[i] } else { T::ZERO };
+        let mass = sum(width, |i, sum: T| sum + counts(i));
+        for i in 0..width {
+            d[i] += weight * (p[i] * mass - counts(i));
+        }
+    }
+}
+}

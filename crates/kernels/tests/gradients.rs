@@ -1,0 +1,291 @@
+//! Every backward function against finite differences of its forward function, in f64; and every level of instructions
+//! against f64, in f32.
+
+use gct_kernels::loss::{self, Decoder};
+use gct_kernels::pairs::{self, Chain, Pairs, Rows};
+use gct_kernels::rows::{self, Activation, Dropout};
+use gct_kernels::{Level, Number, level};
+
+/// Numbers between -1 and 1.
+fn numbers(count: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Checks a gradient at every coordinate.
+fn check(what: &str, x: &[f64], gradient: &[f64], loss: impl Fn(&[f64]) -> f64) {
+    assert_eq!(x.len(), gradient.len(), "{what}");
+    for i in 0..x.len() {
+        let at = |step: f64| {
+            let mut moved = x.to_vec();
+            moved[i] += step;
+            loss(&moved)
+        };
+        // Across a kink a smaller step finds the side that it is on.
+        let close = [1e-5, 1e-6, 1e-7].iter().any(|step| {
+            let difference = (at(*step) - at(-step)) / (2.0 * step);
+            (difference - gradient[i]).abs() <= 1e-5 * (1.0 + difference.abs())
+        });
+        assert!(close, "{what}[{i}]: {} but {}", gradient[i], (at(1e-6) - at(-1e-6)) / 2e-6);
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[test]
+fn normalisation() {
+    let (rows, width) = (3, 21);
+    let [a, b, upstream] = [1, 2, 3].map(|seed| numbers(rows * width, seed));
+    let [gain, bias] = [4, 5].map(|seed| numbers(width, seed));
+    let forward = |a: &[f64], gain: &[f64], bias: &[f64]| {
+        let mut kept = (vec![0.0; rows * width], vec![0.0; rows], vec![0.0; rows * width]);
+        rows::add_norm(width, 1e-5, a, &b, gain, bias, &mut kept.0, &mut kept.1, &mut kept.2);
+        kept
+    };
+    let (normal, inverse_sd, _) = forward(&a, &gain, &bias);
+    let (mut d_in, mut d_gain, mut d_bias) = (vec![0.0; rows * width], vec![0.0; width], vec![0.0; width]);
+    rows::add_norm_back(width, &upstream, &normal, &inverse_sd, &gain, &mut d_in, &mut d_gain, &mut d_bias);
+    check("a", &a, &d_in, |a| dot(&forward(a, &gain, &bias).2, &upstream));
+    check("gain", &gain, &d_gain, |gain| dot(&forward(&a, gain, &bias).2, &upstream));
+    check("bias", &bias, &d_bias, |bias| dot(&forward(&a, &gain, bias).2, &upstream));
+}
+
+#[test]
+fn bias_activation_and_dropout() {
+    let (rows, width) = (4, 19);
+    let [x, upstream] = [1, 2].map(|seed| numbers(rows * width, seed));
+    let bias = numbers(width, 3);
+    for activation in [Activation::Identity, Activation::Relu] {
+        for dropout in [None, Some(Dropout::new(0.4, 77, 1000))] {
+            let forward = |x: &[f64], bias: &[f64]| {
+                let mut out = x.to_vec();
+                rows::bias_activation(width, activation, dropout, bias, &mut out);
+                out
+            };
+            let out = forward(&x, &bias);
+            let (mut d, mut d_bias) = (upstream.clone(), vec![0.0; width]);
+            rows::bias_activation_back(width, activation, dropout, &out, &mut d, &mut d_bias);
+            let what = format!("{activation:?} {}", dropout.is_some());
+            check(&what, &x, &d, |x| dot(&forward(x, &bias), &upstream));
+            check(&what, &bias, &d_bias, |bias| dot(&forward(&x, bias), &upstream));
+        }
+    }
+}
+
+#[test]
+fn dropout_drops_its_share_and_keeps_the_mean() {
+    let mut x = vec![1.0f32; 100_000];
+    rows::bias_activation(100, Activation::Identity, Some(Dropout::new(0.3, 5, 0)), &[0.0; 100], &mut x);
+    let dropped = x.iter().filter(|x| **x == 0.0).count();
+    // Five standard deviations of a binomial.
+    assert!(dropped.abs_diff(30_000) < 730, "{dropped}");
+    let kept = 1.0 / 0.7;
+    assert!(x.iter().all(|x| *x == 0.0 || (x - kept).abs() < 1e-6));
+    // Another key, another choice; another first place, the same choice shifted.
+    let choice = |key, first| {
+        let mut x = vec![1.0f32; 300];
+        rows::bias_activation(
+            100,
+            Activation::Identity,
+            Some(Dropout::new(0.3, key, first)),
+            &[0.0; 100],
+            &mut x,
+        );
+        x
+    };
+    assert_ne!(choice(5, 0), choice(6, 0));
+    assert_eq!(choice(5, 0)[100..], choice(5, 100)[..200]);
+}
+
+/// Layouts of every kind, with empty groups among them.
+fn layouts() -> Vec<Pairs> {
+    vec![
+        Pairs::full(1, false),
+        Pairs::full(7, false),
+        Pairs::full(20, true),
+        Pairs::banded(&[1, 3, 5, 4], false),
+        Pairs::banded(&[1, 2, 3, 0], false),
+        Pairs::banded(&[1, 0, 3, 2], false),
+        Pairs::banded(&[1, 17, 20, 33], false),
+        Pairs::banded(&[1, 3, 5, 4], true),
+    ]
+}
+
+#[test]
+fn allowed_pairs_are_neighbouring_groups_and_self() {
+    let dense = |pairs: &Pairs| {
+        let mut matrix = vec!['.'; pairs.nodes() * pairs.nodes()];
+        for (i, j, place) in pairs.places() {
+            assert!(place < pairs.len());
+            matrix[i * pairs.nodes() + j] = '#';
+        }
+        matrix.chunks(pairs.nodes()).map(|row| row.iter().collect()).collect::<Vec<String>>()
+    };
+    assert_eq!(dense(&Pairs::banded(&[1, 2, 1], false)), ["###.", "##.#", "#.##", ".###"]);
+    assert_eq!(dense(&Pairs::banded(&[1, 2, 1], true)), ["###.", ".#.#", "..##", "...#"]);
+    assert_eq!(dense(&Pairs::full(3, false)), ["###", "###", "###"]);
+    assert_eq!(dense(&Pairs::full(3, true)), ["###", ".##", "..#"]);
+}
+
+#[test]
+fn mixing_is_a_product_with_the_whole_matrix() {
+    let width = 5;
+    for layout in layouts() {
+        let n = layout.nodes();
+        let (weights, x) = (numbers(n * n, 1), numbers(n * width, 2));
+        let mut a = vec![0.0; layout.len()];
+        layout.compact(&weights, &mut a);
+        let mut matrix = vec![0.0; n * n];
+        layout.expand(&a, &mut matrix);
+        let rows = Rows { data: &x, stride: width };
+
+        let product = |transposed: bool| -> Vec<f64> {
+            let cell = |i: usize, j: usize| if transposed { matrix[j * n + i] } else { matrix[i * n + j] };
+            (0..n * width)
+                .map(|at| (0..n).map(|j| cell(at / width, j) * x[j * width + at % width]).sum())
+                .collect()
+        };
+        let (mut mixed, mut turned) = (vec![9.0; n * width], vec![9.0; n * width]);
+        pairs::mix(&layout, width, &a, rows, &mut mixed, width);
+        pairs::mix_transposed(&layout, width, &a, rows, &mut turned, width);
+        for (got, expected) in mixed.iter().zip(product(false)).chain(turned.iter().zip(product(true))) {
+            assert!((got - expected).abs() < 1e-12, "{layout:?}");
+        }
+
+        let mut s = vec![9.0; layout.len()];
+        pairs::dots(&layout, width, rows, rows, &mut s, &mut vec![0.0; layout.scratch(width)]);
+        for (i, j, place) in layout.places() {
+            let expected = dot(&x[i * width..][..width], &x[j * width..][..width]);
+            assert!((s[place] - expected).abs() < 1e-12, "{layout:?}");
+        }
+    }
+}
+
+/// Attention of one block inside a chain: before -> this -> after, all made from scores.
+#[test]
+fn softmax_and_divergence() {
+    let (scale, weight) = (0.7, 0.3);
+    for layout in layouts() {
+        let only = |matrix: Vec<f64>| {
+            let mut compact = vec![0.0; layout.len()];
+            layout.compact(&matrix, &mut compact);
+            compact
+        };
+        let n = layout.nodes();
+        let attention = |s: &[f64]| {
+            let (mut log_p, mut p) = (s.to_vec(), vec![0.0; layout.len()]);
+            pairs::softmax(&layout, scale, &mut log_p, &mut p);
+            (p, log_p)
+        };
+        let [s, before, after, upstream] = [1, 2, 3, 4].map(|seed| only(numbers(n * n, seed)));
+        let ((before, _), (_, log_after)) = (attention(&before), attention(&after));
+        let loss = |s: &[f64]| {
+            let (p, log_p) = attention(s);
+            let near = pairs::divergence(&layout, &before, None, &log_p);
+            let far = pairs::divergence(&layout, &p, Some(&log_p), &log_after);
+            dot(&p, &upstream) + weight * (near + far)
+        };
+        let (p, log_p) = attention(&s);
+        let mut matrix = vec![0.0; n * n];
+        layout.expand(&p, &mut matrix);
+        assert!(matrix.chunks(n).all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12), "rows sum to 1");
+
+        let mut d = upstream.clone();
+        let chain = Chain { before: Some((&before, weight)), log_after: Some((&log_after, weight)) };
+        pairs::softmax_back(&layout, scale, &p, &log_p, chain, &mut d);
+        let places: Vec<usize> = layout.places().map(|(_, _, place)| place).collect();
+        let chosen = |all: &[f64]| places.iter().map(|place| all[*place]).collect::<Vec<f64>>();
+        check("scores", &chosen(&s), &chosen(&d), |moved| {
+            let mut s = s.clone();
+            places.iter().zip(moved).for_each(|(place, value)| s[*place] = *value);
+            loss(&s)
+        });
+    }
+}
+
+#[test]
+fn edge_reconstruction() {
+    for (nodes, edges) in [(2, vec![(0, 1)]), (6, vec![(0, 1), (0, 2), (2, 4)]), (19, vec![(3, 18), (0, 7)])]
+    {
+        let width = 4;
+        let (z, weight) = (numbers(nodes * width, 8), 0.25);
+        let run = |z: &[f64], scale: f64, bias: f64, gradient: bool| {
+            let stride = nodes.next_multiple_of(16);
+            let (mut logits, mut turned) = (vec![0.0; nodes * stride], vec![0.0; width * stride]);
+            let mut d_z = vec![0.0; nodes * width];
+            let (loss, decoder) = loss::edges(
+                [nodes, width],
+                Decoder { scale, bias },
+                z,
+                &edges,
+                weight,
+                &mut logits,
+                &mut turned,
+                gradient.then_some(&mut d_z[..]),
+            );
+            (loss, decoder, d_z)
+        };
+        let (got, decoder, d_z) = run(&z, 0.8, -0.4, true);
+        let mut naive = 0.0;
+        for i in 0..nodes {
+            for j in (0..nodes).filter(|j| *j != i) {
+                let logit = 0.8 * dot(&z[i * width..][..width], &z[j * width..][..width]) - 0.4;
+                let is_edge = edges.contains(&(i as u32, j as u32)) || edges.contains(&(j as u32, i as u32));
+                naive += if is_edge { (-logit).exp().ln_1p() } else { logit.exp().ln_1p() };
+            }
+        }
+        assert!((got - naive).abs() < 1e-9, "{got} {naive}");
+        check("z", &z, &d_z, |z| weight * run(z, 0.8, -0.4, false).0);
+        check("scale", &[0.8], &[decoder.scale], |x| weight * run(&z, x[0], -0.4, false).0);
+        check("bias", &[-0.4], &[decoder.bias], |x| weight * run(&z, 0.8, x[0], false).0);
+    }
+}
+
+#[test]
+fn labels_and_classes() {
+    for logit in [-40.0, -1.5, 0.0, 0.3, 40.0] {
+        for label in [false, true] {
+            check("binary", &[logit], &[loss::binary(logit, label).1], |x| loss::binary(x[0], label).0);
+        }
+    }
+    let logits = numbers(37, 3);
+    let mut gradient = logits.clone();
+    loss::classes(&mut gradient, 5, 0.6);
+    check("classes", &logits, &gradient, |x| 0.6 * loss::classes(&mut x.to_vec(), 5, 1.0));
+}
+
+/// One pass over most kernels in f32, to be compared with f64.
+fn everything<T: Number>() -> Vec<f64> {
+    let of = |numbers: Vec<f64>| numbers.into_iter().map(T::of).collect::<Vec<T>>();
+    let (layout, width) = (Pairs::banded(&[1, 9, 14, 20], false), 128);
+    let nodes = layout.nodes();
+    let (x, gain, bias) = (of(numbers(nodes * width, 1)), of(numbers(width, 2)), of(numbers(width, 3)));
+    let rows = Rows { data: &x, stride: width };
+    let (mut s, mut p) = (vec![T::ZERO; layout.len()], vec![T::ZERO; layout.len()]);
+    pairs::dots(&layout, width, rows, rows, &mut s, &mut vec![T::ZERO; layout.scratch(width)]);
+    pairs::softmax(&layout, 0.09, &mut s, &mut p);
+    let mut mixed = vec![T::ZERO; nodes * width];
+    pairs::mix(&layout, width, &p, rows, &mut mixed, width);
+    let (mut normal, mut inverse_sd, mut out) =
+        (vec![T::ZERO; nodes * width], vec![T::ZERO; nodes], vec![T::ZERO; nodes * width]);
+    rows::add_norm(width, 1e-5, &x, &mixed, &gain, &bias, &mut normal, &mut inverse_sd, &mut out);
+    rows::bias_activation(width, Activation::Relu, Some(Dropout::new(0.2, 3, 0)), &bias, &mut out);
+    p.iter().chain(&out).map(|x| x.f64()).collect()
+}
+
+#[test]
+fn every_level_of_instructions_agrees_with_double_precision() {
+    let expected = everything::<f64>();
+    for at_most in [Level::Baseline, Level::Avx2, Level::Avx512] {
+        level::limit(at_most);
+        for (got, expected) in everything::<f32>().iter().zip(&expected) {
+            assert!((got - expected).abs() < 1e-4 * (1.0 + expected.abs()), "{at_most:?}: {got} {expected}");
+        }
+    }
+}
