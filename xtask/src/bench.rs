@@ -25,12 +25,20 @@ enum What {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Training and evaluation, beside PyTorch padded and PyTorch packed
+    Train {
+        /// Also write GCT's figures to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
 }
 
 /// Whether all bars were met.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let What::Data { json } = &arguments.what;
-    data(json.as_deref())
+    match &arguments.what {
+        What::Data { json } => data(json.as_deref()),
+        What::Train { json } => train(json.as_deref()),
+    }
 }
 
 /// What a command took.
@@ -153,4 +161,84 @@ fn data(json_file: Option<&Path>) -> Result<bool> {
         fs::write(root().join(path), format!("{report:#}\n"))?;
     }
     Ok(bars.iter().all(|bar| bar.value < bar.most))
+}
+
+/// Ratios to PyTorch that GCT must reach: padded, and written by an expert.
+const TRAIN_RATIOS: [f64; 2] = [4.0, 1.8];
+const EVALUATE_RATIO: f64 = 4.0;
+
+fn train(json_file: Option<&Path>) -> Result<bool> {
+    execute(cargo().args(["build", "--release", "--locked", "--package", "gct-cli"]))?;
+    execute(cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "gct",
+        "--example",
+        "bench_train",
+    ]))?;
+    let home = tempfile::tempdir()?;
+    let (folder, prior) = (home.path().join("synthetic"), home.path().join("prior.parquet"));
+    let gct = target().join("release").join("gct");
+    let made = Command::new(&gct)
+        .args(["synth", "--encounters", "4000", "--json", "--out"])
+        .arg(&folder)
+        .output()?;
+    let counted = Command::new(&gct).args(["prior", "--out"]).arg(&prior).arg(&folder).output()?;
+    if !made.status.success() || !counted.status.success() {
+        bail!("gct could not make the data to train on");
+    }
+    let ours = measure(Command::new(target().join("release/examples/bench_train")).arg(&folder))?;
+    let mut report = json!({});
+    let mut met = true;
+    println!(
+        "{:<40} {:>8} {:>8} {:>8} {:>9} {:>9}",
+        "GCT, encounters/s", "ours", "padded", "expert", "x padded", "x expert"
+    );
+    for task in ["graph_reconstruction", "visit_label"] {
+        let peer = |style: &str| -> Result<Value> {
+            let mut command = python::torch()?;
+            command
+                .arg("reference/train_pytorch.py")
+                .args([&folder, &prior])
+                .args(["--task", task, "--style", style]);
+            Ok(measure(&mut command)?.output)
+        };
+        let (padded, expert) = (peer("padded")?, peer("expert")?);
+        for what in ["train", "evaluate"] {
+            let number = |of: &Value| of[what].as_f64().unwrap_or(f64::NAN);
+            let (us, padded, expert) = (number(&ours.output["gct"][task]), number(&padded), number(&expert));
+            let enough = match what {
+                "train" => us / padded >= TRAIN_RATIOS[0] && us / expert >= TRAIN_RATIOS[1],
+                _ => us / padded >= EVALUATE_RATIO,
+            };
+            met &= enough;
+            println!(
+                "{:<40} {us:>8.0} {padded:>8.0} {expert:>8.0} {:>9.2} {:>9.2}{}",
+                format!("{what} {task}"),
+                us / padded,
+                us / expert,
+                if enough { "" } else { "  MISSED" }
+            );
+            report[what][task] = json!({"ours": us, "pytorch_padded": padded, "pytorch_expert": expert});
+        }
+    }
+    println!("\n{:<40} {:>8} {:>8}", "our other models, encounters/s", "train", "evaluate");
+    for model in ["transformer", "gcn", "shallow"] {
+        for task in ["graph_reconstruction", "visit_label"] {
+            let figure = |what: &str| ours.output[model][task][what].as_f64().unwrap_or(f64::NAN);
+            println!(
+                "{:<40} {:>8.0} {:>8.0}",
+                format!("{model} {task}"),
+                figure("train"),
+                figure("evaluate")
+            );
+        }
+    }
+    println!("\npeak memory of ours: {:.0} MB", ours.peak_mb);
+    if let Some(path) = json_file {
+        fs::write(root().join(path), format!("{report:#}\n"))?;
+    }
+    Ok(met)
 }

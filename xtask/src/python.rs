@@ -7,24 +7,32 @@ use anyhow::{Context, Result};
 
 use crate::{execute, root, target};
 
-/// Python with the packages of `reference/requirements.txt`, installed when they are new or have changed.
+/// Python for tests.
 pub(crate) fn command() -> Result<Command> {
-    let environment = target().join("python");
+    environment("python", "reference/requirements.txt")
+}
+
+/// Python with PyTorch, which takes gigabytes, for benchmarks alone.
+pub(crate) fn torch() -> Result<Command> {
+    environment("python-torch", "reference/requirements-torch.txt")
+}
+
+/// Python with the packages of a file, installed when they are new or have changed.
+fn environment(name: &str, requirements: &str) -> Result<Command> {
+    let environment = target().join(name);
     let python = environment.join("bin").join("python");
-    let requirements = fs::read_to_string(root().join("reference/requirements.txt"))?;
-    let installed = environment.join("installed.txt");
-    if fs::read_to_string(&installed).ok().as_deref() != Some(requirements.as_str()) {
+    let (file, installed) = (root().join(requirements), environment.join("installed.txt"));
+    let wanted = fs::read_to_string(&file)?;
+    if fs::read_to_string(&installed).ok().as_deref() != Some(wanted.as_str()) {
         execute(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
-            .context("the Python tests need python3 with its venv module (Debian: python3-venv)")?;
+            .context("this needs python3 with its venv module (Debian: python3-venv)")?;
         execute(
             Command::new(&python)
                 .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
-                .arg(root().join("reference/requirements.txt")),
+                .arg(&file),
         )
-        .context(
-            "the Python tests need packages from PyPI; without a network: cargo xtask test --no-python",
-        )?;
-        fs::write(&installed, &requirements)?;
+        .context("this needs packages from PyPI; tests without a network: cargo xtask test --no-python")?;
+        fs::write(&installed, &wanted)?;
     }
     let mut command = Command::new(python);
     command.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     let result = gct::synth::run(&settings, out, overwrite, &STOP, &|progress| match progress {
         Progress::Drawn(encounters) => bar.set_position(encounters),
-        Progress::Measuring => bar.set_message("measuring the ceiling"),
+        Progress::Measuring => bar.set_message("measuring the ceiling, a few seconds"),
     });
     bar.finish_and_clear();
     let (manifest, findings) = result?;

@@ -1,9 +1,10 @@
 //! What all commands say alike: errors, progress, tables, numbers.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {
@@ -42,8 +43,11 @@ pub(crate) fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressB
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta} left")
-        .expect("the template is well formed");
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {rate} {eta} left")
+        .expect("the template is well formed")
+        .with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
+            let _ = write!(text, "{}/s", count(state.per_sec() as u64));
+        });
     ProgressBar::new(total).with_style(style).with_message(what)
 }
 

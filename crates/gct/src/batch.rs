@@ -1,6 +1,8 @@
 //! One [`Example`] per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are ordered visit,
 //! diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
+use gct_kernels::pairs::Pairs;
+
 use crate::graph::{self, Nodes};
 use crate::prior::{MatrixSettings, Prior};
 use crate::record::{CodeKind, Encounter, PerKind};
@@ -51,16 +53,16 @@ impl EmbeddingRows {
 /// An encounter in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
-    /// How many nodes there are of each kind, from the visit down.
-    pub sizes: [usize; 4],
     /// The row of the embedding table of each node.
     pub ids: Vec<u32>,
     /// The true edges, each once, the visit's included; `None` where they are not known.
     pub edges: Option<Vec<(u32, u32)>>,
-    /// P, row after row.
-    pub prior: Vec<f32>,
     /// A hidden diagnosis: its node, and its id.
     pub hidden: Option<(usize, u32)>,
+    /// The pairs that M allows.
+    pub allowed: Pairs,
+    /// P of the allowed pairs.
+    pub prior: Vec<f32>,
 }
 
 impl Example {
@@ -77,14 +79,24 @@ impl Example {
             (node, encounter.codes.diagnosis[hidden.position])
         });
         let size = |kind| nodes.range(kind).len();
-        Example {
-            sizes: [1, size(CodeKind::Diagnosis), size(CodeKind::Treatment), size(CodeKind::Lab)],
-            ids,
-            edges: graph::edges(encounter)
-                .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect()),
-            prior: prior.matrix(encounter, settings),
-            hidden,
-        }
+        let sizes = [1, size(CodeKind::Diagnosis), size(CodeKind::Treatment), size(CodeKind::Lab)];
+        let edges = graph::edges(encounter)
+            .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect());
+        Example::from_parts(sizes, ids, edges, &prior.matrix(encounter, settings), hidden)
+    }
+
+    /// Puts one together. `sizes` are the numbers of nodes of each kind, from the visit down, `prior` is P, row after row.
+    pub fn from_parts(
+        sizes: [usize; 4],
+        ids: Vec<u32>,
+        edges: Option<Vec<(u32, u32)>>,
+        prior: &[f32],
+        hidden: Option<(usize, u32)>,
+    ) -> Self {
+        let allowed = Pairs::banded(&sizes, false);
+        let mut compact = vec![0.0; allowed.len()];
+        allowed.compact(prior, &mut compact);
+        Example { ids, edges, hidden, allowed, prior: compact }
     }
 
     /// How many nodes it has.

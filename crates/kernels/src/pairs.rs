@@ -220,20 +220,18 @@ pub fn dots<T: Number>(
         let s = &mut s[group.start..];
         let columns = group.columns[0].len() + group.columns[1].len();
         let x_rows = &x.data[group.rows.start * x.stride..];
-        let turned = &mut scratch[..group.stride * width];
-        for (columns, place) in group.blocks() {
-            transpose(
-                columns.len(),
-                width,
-                &y.data[columns.start * y.stride..],
-                y.stride,
-                &mut turned[place..],
-                group.stride,
-            );
-        }
+        // The product has `stride` columns, those beyond the last node zero: whole registers are faster than the rest of one.
         let (rows, stride) = (group.rows.len(), group.stride);
+        let turned = &mut scratch[..stride * width];
+        for line in turned.chunks_exact_mut(stride) {
+            line[columns..].fill(T::ZERO);
+        }
+        for (columns, place) in group.blocks() {
+            let from = &y.data[columns.start * y.stride..];
+            transpose(columns.len(), width, from, y.stride, &mut turned[place..], stride);
+        }
         gemm(
-            [rows, columns, width],
+            [rows, stride, width],
             Left::rows(x_rows, x.stride),
             Right::rows(turned, stride),
             s,

@@ -21,20 +21,18 @@ pub(crate) fn total<T: Number>(mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// Adds `term(i)` for all i below `count`, in lanes.
+/// Adds something for each of `count` elements, in lanes: `add(i, sum)` is the lane's sum with element i.
 #[inline(always)]
 pub(crate) fn sum<T: Number>(count: usize, mut add: impl FnMut(usize, T) -> T) -> T {
     let mut lanes = [T::ZERO; LANES];
-    let whole = count / LANES * LANES;
-    let mut at = 0;
-    while at < whole {
+    let whole = count - count % LANES;
+    for at in (0..whole).step_by(LANES) {
         for (lane, sum) in lanes.iter_mut().enumerate() {
             *sum = add(at + lane, *sum);
         }
-        at += LANES;
     }
-    for (lane, sum) in lanes.iter_mut().enumerate().take(count - whole) {
-        *sum = add(whole + lane, *sum);
+    for (lane, at) in (whole..count).enumerate() {
+        lanes[lane] = add(at, lanes[lane]);
     }
     total(lanes)
 }
@@ -57,11 +55,10 @@ pub fn add_norm(
         let at = row * width;
         let (a, b) = (&a[at..][..width], &b[at..][..width]);
         let (normal, out) = (&mut normal[at..][..width], &mut out[at..][..width]);
-        let mean = sum(width, |i, sum: T| {
-            let x = a[i] + b[i];
-            normal[i] = x;
-            sum + x
-        }) * share;
+        for i in 0..width {
+            normal[i] = a[i] + b[i];
+        }
+        let mean = sum(width, |i, sum: T| sum + normal[i]) * share;
         let variance = sum(width, |i, sum: T| {
             let x = normal[i] - mean;
             x.fma::<FMA>(x, sum)

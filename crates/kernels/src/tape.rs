@@ -14,29 +14,44 @@ use crate::rows::{self, Activation, Dropout};
 use crate::weights::{Dense, Vector, Weights};
 
 /// Memory that has been used and will be again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pool<T> {
     free: Vec<Vec<T>>,
 }
 
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Pool { free: Vec::new() }
+    }
+}
+
 impl<T: Number> Pool<T> {
-    /// `len` numbers, whatever they are.
+    /// `len` numbers, whatever they are: out of the smallest buffer that is large enough.
     fn take(&mut self, len: usize) -> Vec<T> {
-        let mut buffer = self.free.pop().unwrap_or_default();
+        let fitting = self.free.iter().enumerate().filter(|(_, buffer)| buffer.capacity() >= len);
+        let mut buffer = match fitting.min_by_key(|(_, buffer)| buffer.capacity()) {
+            Some((place, _)) => self.free.swap_remove(place),
+            // Rounded up, so that chunks of like size can use it.
+            None => Vec::with_capacity(len.next_power_of_two()),
+        };
         buffer.resize(len, T::ZERO);
         buffer
     }
 
     /// `len` zeros.
     fn zeros(&mut self, len: usize) -> Vec<T> {
-        let mut buffer = self.free.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.resize(len, T::ZERO);
+        let mut buffer = self.take(len);
+        buffer.fill(T::ZERO);
         buffer
     }
 
     fn give(&mut self, buffer: Vec<T>) {
         self.free.push(buffer);
+    }
+
+    /// How many buffers wait to be used again.
+    pub fn buffers(&self) -> usize {
+        self.free.len()
     }
 }
 
@@ -366,7 +381,12 @@ impl<'a, T: Number> Tape<'a, T> {
         Decoder { scale, bias }
     }
 
-    /// Leaves the gradient of the loss on a matrix, for [`Tape::back`] to begin with.
+    /// Room for a gradient to [`Tape::seed`]: `len` numbers, whatever they are.
+    pub fn room(&mut self, len: usize) -> Vec<T> {
+        self.pool.take(len)
+    }
+
+    /// Leaves the gradient of the loss on a matrix, for [`Tape::back`] to begin with. Its memory comes from [`Tape::room`].
     ///
     /// # Panics
     /// If it is not as large as the matrix.
@@ -377,17 +397,30 @@ impl<'a, T: Number> Tape<'a, T> {
 
     /// Adds to the gradient of a matrix. The first contribution is shared, not copied.
     fn contribute(&mut self, matrix: Matrix, gradient: &Rc<Vec<T>>) {
-        let sum = &mut self.values[matrix.0].gradient;
-        match sum {
-            None => *sum = Some(Rc::clone(gradient)),
-            Some(sum) => rows::add(gradient, Rc::<Vec<T>>::make_mut(sum)),
-        }
+        let sum = match self.values[matrix.0].gradient.take() {
+            None => Rc::clone(gradient),
+            Some(sum) => {
+                let mut sum = self.own(sum);
+                rows::add(gradient, &mut sum);
+                Rc::new(sum)
+            }
+        };
+        self.values[matrix.0].gradient = Some(sum);
+    }
+
+    /// The numbers of a buffer, to be changed: itself if nobody else has it, else a copy out of the pool.
+    fn own(&mut self, buffer: Rc<Vec<T>>) -> Vec<T> {
+        Rc::try_unwrap(buffer).unwrap_or_else(|shared| {
+            let mut copy = self.pool.take(shared.len());
+            copy.copy_from_slice(&shared);
+            copy
+        })
     }
 
     /// Takes the gradient of a matrix to add to it; zero at first. Nobody else has it then.
     fn take_gradient(&mut self, matrix: Matrix) -> Vec<T> {
         match self.values[matrix.0].gradient.take() {
-            Some(gradient) => Rc::unwrap_or_clone(gradient),
+            Some(gradient) => self.own(gradient),
             None => self.pool.zeros(self.values[matrix.0].data.len()),
         }
     }
@@ -426,9 +459,10 @@ impl<'a, T: Number> Tape<'a, T> {
             }
         }
         for weighting in std::mem::take(&mut self.attentions) {
-            self.release(weighting.p);
+            // What was given is not ours to keep: the pool would grow with every tape.
             if let Some(log_p) = weighting.log_p {
                 self.release(log_p);
+                self.release(weighting.p);
             }
         }
         for operation in std::mem::take(&mut self.operations) {
@@ -450,26 +484,24 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     fn back_linear(&mut self, x: Matrix, layer: Linear<T>, out: Matrix, gradients: &mut [T]) {
-        let Some(mut d) = self.values[out.0].gradient.take() else { return };
+        let Some(d) = self.values[out.0].gradient.take() else { return };
         let Dense { start, inputs, outputs, .. } = layer.weight;
         let rows = d.len() / outputs;
-        if let Some((bias, activation)) = layer.bias {
-            let d_bias = bias.of_mut(gradients);
-            rows::bias_activation_back(
-                outputs,
-                activation,
-                layer.dropout,
-                self.data(out),
-                Rc::<Vec<T>>::make_mut(&mut d),
-                d_bias,
-            );
-        }
+        let d = match layer.bias {
+            Some((bias, activation)) => {
+                let (mut d, d_bias) = (self.own(d), bias.of_mut(gradients));
+                let dropout = layer.dropout;
+                rows::bias_activation_back(outputs, activation, dropout, self.data(out), &mut d, d_bias);
+                Rc::new(d)
+            }
+            None => d,
+        };
         let d_weight = &mut gradients[start..start + inputs * outputs];
         let x_turned = Left::transposed(self.data(x), inputs);
         gemm([inputs, outputs, rows], x_turned, Right::rows(&d, outputs), d_weight, outputs, Into::Add);
 
         let (mut d_x, into) = match self.values[x.0].gradient.take() {
-            Some(gradient) => (Rc::unwrap_or_clone(gradient), Into::Add),
+            Some(gradient) => (self.own(gradient), Into::Add),
             None => (self.pool.take(rows * inputs), Into::Set),
         };
         let weight = Right::packed(self.weights.backward(layer.weight), outputs);

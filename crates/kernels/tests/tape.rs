@@ -150,7 +150,9 @@ fn play<T: Number>(
             .collect();
         loss += parts.iter().map(|(loss, _)| loss).sum::<f64>();
         if gradients.is_some() {
-            tape.seed(logits, parts.into_iter().map(|(_, d)| d).collect());
+            let mut d = tape.room(parts.len());
+            parts.iter().zip(&mut d).for_each(|((_, slope), d)| *d = *slope);
+            tape.seed(logits, d);
         }
     }
     match gradients {
@@ -205,4 +207,21 @@ fn graphs_do_not_see_each_other_and_memory_is_used_again() {
     }
     // What the pool holds by now must not matter.
     assert_eq!(play(&model, &weights, &graphs, 0, &mut pool, None), loss);
+}
+
+#[test]
+fn memory_does_not_grow() {
+    let (model, graphs) = (Model::new(), graphs());
+    let weights = Weights::new(model.plan.clone(), numbers(model.plan.len(), 3));
+    let (mut pool, mut gradients) = (Pool::default(), vec![0.0; model.plan.len()]);
+    let mut play_once = || {
+        play(&model, &weights, &graphs, 0, &mut pool, Some(&mut gradients));
+        play(&model, &weights, &graphs, 0, &mut pool, None);
+        pool.buffers()
+    };
+    let first = play_once();
+    assert!(first > 0);
+    for _ in 0..20 {
+        assert_eq!(play_once(), first);
+    }
 }

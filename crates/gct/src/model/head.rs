@@ -139,11 +139,11 @@ impl Head {
                 let Targets::Labels(labels) = targets else { panic!("labels are needed to learn labels") };
                 let logits = output.logits(tape, nodes.visits);
                 let all = labels.iter().flatten();
-                let (mut loss, mut d) = (0.0, Vec::with_capacity(tape.data(logits).len()));
-                for (logit, label) in tape.data(logits).iter().zip(all) {
+                let (mut loss, mut d) = (0.0, room(tape, logits));
+                for ((logit, label), d) in tape.data(logits).iter().zip(all).zip(&mut d) {
                     let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label));
                     loss += one;
-                    d.push(slope * T::of(share));
+                    *d = slope * T::of(share);
                 }
                 if gradients.is_some() {
                     tape.seed(logits, d);
@@ -160,7 +160,8 @@ impl Head {
                     tape.select(nodes.all, rows)
                 };
                 let logits = output.logits(tape, from);
-                let mut d = tape.data(logits).to_vec();
+                let mut d = room(tape, logits);
+                d.copy_from_slice(tape.data(logits));
                 let classes = output.weight.outputs;
                 let loss: f64 = (d.chunks_exact_mut(classes).zip(examples))
                     .map(|(logits, example)| loss::classes(logits, hidden(example).1 as usize, share))
@@ -188,4 +189,9 @@ impl Output {
             Linear { weight: self.weight, bias: Some((self.bias, Activation::Identity)), dropout: None },
         )
     }
+}
+
+/// Room for the gradient of a matrix.
+fn room<T: Number>(tape: &mut Tape<'_, T>, of: Matrix) -> Vec<T> {
+    tape.room(tape.data(of).len())
 }

@@ -36,7 +36,7 @@ pub use gcn::GcnConfig;
 pub use gct::{GctConfig, Regularizer};
 pub use head::{HeadConfig, Targets};
 pub use parameters::{Named, Parameters};
-pub use step::Trainer;
+pub use step::{Scratch, Trainer};
 pub use transformer::TransformerConfig;
 
 /// A model by its name in the paper, with its settings.
@@ -226,7 +226,7 @@ impl<T: Number> Model<T> {
         if self.config.is_unrestricted() {
             Pairs::full(example.nodes(), false)
         } else {
-            Pairs::banded(&example.sizes, false)
+            example.allowed.clone()
         }
     }
 
@@ -272,22 +272,25 @@ impl<T: Number> Model<T> {
         let ids = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
         let embedded = tape.embed(self.embedding, self.config.width(), ids);
         match &self.layers {
-            Layers::Gct(gct) => {
-                let prior = compact(examples, pairs, |example| example.prior.clone());
-                gct.forward(tape, embedded, prior, pass)
-            }
+            Layers::Gct(gct) => gct.forward(tape, embedded, prior(examples), pass),
             Layers::Transformer(transformer) => transformer.forward(tape, embedded, pass),
             Layers::Gcn(gcn) => {
                 let mixing = match &self.config {
                     Config::Gcn(_) => compact(examples, pairs, gcn::normalized_adjacency),
                     Config::GcnRandom(_) => compact(examples, pairs, gcn::random_weights),
-                    _ => compact(examples, pairs, |example| example.prior.clone()),
+                    _ => prior(examples),
                 };
                 gcn.forward(tape, embedded, mixing, pass)
             }
             Layers::FeedForward(layers) => layers.forward(tape, embedded, pass),
         }
     }
+}
+
+/// P of all examples.
+fn prior<T: Number>(examples: &[Example]) -> Rc<Vec<T>> {
+    let all = examples.iter().flat_map(|example| &example.prior);
+    Rc::new(all.map(|p| T::of(f64::from(*p))).collect())
 }
 
 /// The pair numbers of all examples, out of a matrix over the nodes of each.

@@ -37,6 +37,17 @@ struct Shard<T> {
     pool: Pool<T>,
 }
 
+/// Memory for evaluation, to be used again for the next batch.
+pub struct Scratch<T> {
+    pools: Vec<Pool<T>>,
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Scratch { pools: (0..SHARDS).map(|_| Pool::default()).collect() }
+    }
+}
+
 impl<T: Number> Trainer<T> {
     /// Takes a model to train.
     pub fn new(model: Model<T>) -> Self {
@@ -106,10 +117,10 @@ impl<T: Number> Model<T> {
     }
 
     /// The mean loss over a batch, without dropout.
-    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>) -> Outcome {
+    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &mut Scratch<T>) -> Outcome {
         let pass = self.pass(batch, targets, None);
-        let outcomes: Vec<Outcome> = (shards(batch).into_par_iter())
-            .map(|range| self.play_in_chunks(batch, targets, range, pass, &mut Pool::default(), None))
+        let outcomes: Vec<Outcome> = (scratch.pools.par_iter_mut().zip(shards(batch)))
+            .map(|(pool, range)| self.play_in_chunks(batch, targets, range, pass, pool, None))
             .collect();
         Outcome::sum(&outcomes)
     }
@@ -172,12 +183,8 @@ mod tests {
 
     #[test]
     fn shards_are_of_like_size_and_leave_nobody_out() {
-        let example = |nodes: usize| Example {
-            sizes: [1, nodes - 1, 0, 0],
-            ids: vec![0; nodes],
-            edges: None,
-            prior: vec![],
-            hidden: None,
+        let example = |nodes: usize| {
+            Example::from_parts([1, nodes - 1, 0, 0], vec![0; nodes], None, &vec![0.0; nodes * nodes], None)
         };
         for sizes in [vec![], vec![5], vec![2, 2, 2], vec![10, 20, 30, 40, 50, 60, 70, 80]] {
             let batch: Vec<Example> = sizes.iter().map(|nodes| example(*nodes)).collect();

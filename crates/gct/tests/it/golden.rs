@@ -103,13 +103,8 @@ impl Golden {
                 "mdx_all" => &visit.P_masked_all,
                 _ => &visit.P,
             };
-            Example {
-                sizes: [1, visit.dx.len(), visit.proc.len(), visit.lab.len()],
-                ids,
-                edges: Some(visit.edges.clone()),
-                prior: prior.clone(),
-                hidden,
-            }
+            let sizes = [1, visit.dx.len(), visit.proc.len(), visit.lab.len()];
+            Example::from_parts(sizes, ids, Some(visit.edges.clone()), prior, hidden)
         };
         self.input.visits.iter().map(example).collect()
     }

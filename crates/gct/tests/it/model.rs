@@ -2,7 +2,7 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
-use gct::model::{Config, HeadConfig, Model, Targets, Trainer};
+use gct::model::{Config, HeadConfig, Model, Scratch, Targets, Trainer};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::record::{Encounter, PerKind};
 use std::sync::atomic::AtomicBool;
@@ -30,6 +30,11 @@ fn examples(encounters: &[Encounter], hide: bool) -> Vec<Example> {
     let hidden = hide.then_some(Hidden { position: 0, rule: HiddenRule::default() });
     let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
     encounters.iter().map(|encounter| Example::new(encounter, rows(), &prior, &settings)).collect()
+}
+
+fn sizes(encounter: &Encounter) -> [usize; 4] {
+    let codes = &encounter.codes;
+    [1, codes.diagnosis.len(), codes.treatment.len(), codes.lab.len()]
 }
 
 fn heads(name: &str) -> Vec<HeadConfig> {
@@ -86,11 +91,13 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
                 let model = Model::<f32>::new(&small(name, 0.1), &head, rows(), 7).unwrap();
                 let mut trainer = Trainer::new(model);
                 pool.install(|| {
-                    let before = trainer.model().evaluate(&examples, &targets()).prediction;
+                    let before =
+                        trainer.model().evaluate(&examples, &targets(), &mut Scratch::default()).prediction;
                     for step in 0..30 {
                         trainer.step(&examples, &targets(), 3e-3, step);
                     }
-                    let after = trainer.model().evaluate(&examples, &targets()).prediction;
+                    let after =
+                        trainer.model().evaluate(&examples, &targets(), &mut Scratch::default()).prediction;
                     (before, after, trainer.model().weights().values().to_vec())
                 })
             };
@@ -127,21 +134,24 @@ fn reordering_nodes_reorders_the_result() {
     let encounters = encounters(1);
     let example = &examples(&encounters, false)[0];
     // Two diagnoses change places.
-    let n = example.nodes();
-    assert!(example.sizes[1] >= 2, "an encounter with two diagnoses");
+    let (n, sizes) = (example.nodes(), sizes(&encounters[0]));
+    assert!(sizes[1] >= 2, "an encounter with two diagnoses");
     let swap = |node: usize| match node {
         1 => 2,
         2 => 1,
         other => other,
     };
-    let swapped = Example {
-        ids: (0..n).map(|i| example.ids[swap(i)]).collect(),
-        prior: (0..n * n).map(|cell| example.prior[swap(cell / n) * n + swap(cell % n)]).collect(),
-        edges: example.edges.as_ref().map(|edges| {
+    let mut prior = vec![0.0; n * n];
+    example.allowed.expand(&example.prior, &mut prior);
+    let swapped = Example::from_parts(
+        sizes,
+        (0..n).map(|i| example.ids[swap(i)]).collect(),
+        example.edges.as_ref().map(|edges| {
             edges.iter().map(|&(i, j)| (swap(i as usize) as u32, swap(j as usize) as u32)).collect()
         }),
-        ..example.clone()
-    };
+        &(0..n * n).map(|cell| prior[swap(cell / n) * n + swap(cell % n)]).collect::<Vec<f32>>(),
+        None,
+    );
     for name in Config::NAMES.iter().filter(|name| **name != "gcn_random") {
         let model =
             Model::<f64>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3).unwrap();
