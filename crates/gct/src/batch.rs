@@ -1,4 +1,4 @@
-//! One [`Example`] per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are ordered visit,
+//! One `Example` per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are ordered visit,
 //! diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
 use gct_kernels::pairs::Pairs;
