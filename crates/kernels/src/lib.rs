@@ -4,7 +4,7 @@
 //! normalisation run on all rows at once, mixing along edges runs graph by graph on the pairs that are allowed.
 //!
 //! All functions work on plain slices, allocate nothing, and are compiled three times (AVX-512, AVX2 with FMA, baseline);
-//! [`level`] chooses at run time. They are generic over [`Number`]: `f32` for speed, `f64` for checking gradients by finite
+//! [`level()`] chooses at run time. They are generic over [`Number`]: `f32` for speed, `f64` for checking gradients by finite
 //! differences.
 //!
 //! This crate knows nothing about what the graphs mean, and is the only home of `unsafe`.

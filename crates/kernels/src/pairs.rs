@@ -1,4 +1,4 @@
-//! A graph's nodes come in groups of consecutive rows. [`Pairs`] says which nodes each group looks at, and lays the numbers of
+//! A graph's nodes come in groups of consecutive rows. `Pairs` says which nodes each group looks at, and lays the numbers of
 //! those pairs out row after row, 16-aligned, with nothing for pairs that are not allowed.
 
 use std::ops::Range;

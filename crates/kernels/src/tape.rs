@@ -1,5 +1,5 @@
 //! A tape is made for a chunk of graphs small enough that all it holds stays in the processor's cache, played forward as it
-//! is written and then backward, and thrown away; its memory goes back to a [`Pool`] for the next chunk. Forward and
+//! is written and then backward, and thrown away; its memory goes back to a `Pool` for the next chunk. Forward and
 //! backward of one chunk together beat forward of the whole batch and then backward of it, because what was
 //! computed is still in the cache when its gradient is.
 
