@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock};
 use clap::{Parser, Subcommand};
 
 mod inspect;
+mod output;
 mod prior;
 mod settings;
 mod split;

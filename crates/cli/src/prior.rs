@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
 use serde_json::json;
 
+use crate::output::OutputFile;
 use crate::proceed;
 use crate::split::SplitArguments;
 use crate::terminal::{self, count};
@@ -15,7 +16,9 @@ use crate::terminal::{self, count};
 /// Count p(m|d), p(d|m), p(r|m) and p(m|r) on the training split
 #[derive(Args)]
 #[command(after_help = "Example:
-  gct prior synthetic --out prior.parquet")]
+  gct prior synthetic --out prior.parquet
+
+The file has the columns given_kind, given_id, kind, id, count and probability.")]
 pub(crate) struct Arguments {
     /// The dataset folder
     #[arg(value_name = "DIR")]
@@ -24,13 +27,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     split: SplitArguments,
 
-    /// Write the probabilities to this Parquet file: given_kind, given_id, kind, id, count, probability
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-
-    /// Replace the file if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    output: OutputFile,
 
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -38,10 +36,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
-    if let Some(out) = &arguments.out {
-        gct::dataset::check_file(out, overwrite)?;
-    }
+    arguments.output.check()?;
     let dataset = Dataset::open(&arguments.data)?;
     let split = arguments.split.split(&dataset)?;
     let bar = terminal::progress(dataset.manifest().encounters, "counting encounters", quiet);
@@ -52,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     });
     bar.finish_and_clear();
     let (prior, seconds) = (prior?, start.elapsed().as_secs_f64());
-    if let Some(out) = &arguments.out {
+    if let Some((out, overwrite)) = arguments.output.place() {
         prior.write(out, overwrite)?;
     }
     if arguments.json {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
 use gct::record::SubjectId;
 use gct::split::{By, Part, Settings, Split};
 use serde_json::json;
 
+use crate::output::OutputFile;
 use crate::proceed;
 use crate::terminal::{self, count, percent};
 
@@ -18,7 +19,9 @@ use crate::terminal::{self, count, percent};
 #[command(after_help = "Examples:
   gct split synthetic
   gct split synthetic --split-seed 3 --stratify d1_m1 --out split-3.parquet
-  gct split synthetic --split-by encounter      as the paper does")]
+  gct split synthetic --split-by encounter      as the paper does
+
+The file has the columns encounter_id and part.")]
 pub(crate) struct Arguments {
     /// The dataset folder
     #[arg(value_name = "DIR")]
@@ -27,13 +30,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     split: SplitArguments,
 
-    /// Write `encounter_id` and `part` to this Parquet file
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-
-    /// Replace the file if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    output: OutputFile,
 
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -85,10 +83,7 @@ struct Side {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
-    if let Some(out) = &arguments.out {
-        gct::dataset::check_file(out, overwrite)?;
-    }
+    arguments.output.check()?;
     let dataset = Dataset::open(&arguments.data)?;
     let split = arguments.split.split(&dataset)?;
     let labels = &dataset.manifest().labels;
@@ -112,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     bar.finish_and_clear();
     let torn = torn_subjects(&sides);
-    if let Some(out) = &arguments.out {
+    if let Some((out, overwrite)) = arguments.output.place() {
         split.write(&dataset, out, overwrite)?;
     }
 

@@ -357,43 +357,33 @@ mod x86 {
     register!(__m256, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, |a, b, sum| _mm256_fmadd_ps(
         a, b, sum
     ));
-    /// Does the columns that fill registers; returns how many those are.
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-    pub(super) unsafe fn avx512(
-        [m, n, k]: [usize; 3],
-        a: Left<'_, f32>,
-        b: Right<'_, f32>,
-        c: *mut f32,
-        stride: usize,
-        add: bool,
-    ) -> usize {
-        let (wide, done) = (n / 32 * 32, n / 16 * 16);
-        // SAFETY: the caller's.
-        unsafe {
-            columns::<f32, __m512, 12, 2>([m, 0, wide, k], a, b, c, stride, add);
-            columns::<f32, __m512, 12, 1>([m, wide, done, k], a, b, c, stride, add);
-        }
-        done
+    /// A product with tiles of so many rows by two registers, then by one; returns how many columns fill registers and are
+    /// done.
+    macro_rules! product {
+        ($name:ident, $features:literal, $register:ty, $rows:literal) => {
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn $name(
+                [m, n, k]: [usize; 3],
+                a: Left<'_, f32>,
+                b: Right<'_, f32>,
+                c: *mut f32,
+                stride: usize,
+                add: bool,
+            ) -> usize {
+                const LANES: usize = <$register as Register<f32>>::LANES;
+                let (wide, done) = (n - n % (2 * LANES), n - n % LANES);
+                // SAFETY: the caller's.
+                unsafe {
+                    columns::<f32, $register, $rows, 2>([m, 0, wide, k], a, b, c, stride, add);
+                    columns::<f32, $register, $rows, 1>([m, wide, done, k], a, b, c, stride, add);
+                }
+                done
+            }
+        };
     }
 
-    /// As above.
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn avx2(
-        [m, n, k]: [usize; 3],
-        a: Left<'_, f32>,
-        b: Right<'_, f32>,
-        c: *mut f32,
-        stride: usize,
-        add: bool,
-    ) -> usize {
-        let (wide, done) = (n / 16 * 16, n / 8 * 8);
-        // SAFETY: the caller's.
-        unsafe {
-            columns::<f32, __m256, 6, 2>([m, 0, wide, k], a, b, c, stride, add);
-            columns::<f32, __m256, 6, 1>([m, wide, done, k], a, b, c, stride, add);
-        }
-        done
-    }
+    product!(avx512, "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma", __m512, 12);
+    product!(avx2, "avx2,fma", __m256, 6);
 }
 
 #[cfg(test)]

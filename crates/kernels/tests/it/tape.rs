@@ -8,6 +8,8 @@ use gct_kernels::rows::{Activation, Dropout};
 use gct_kernels::tape::{Columns, Leash, Linear, Norm, Pool, Tape};
 use gct_kernels::weights::{Dense, Plan, Vector, Weights};
 
+use crate::finite_differences::{check, numbers};
+
 const WIDTH: usize = 6;
 const IDS: usize = 9;
 
@@ -77,15 +79,6 @@ fn graphs() -> Vec<Graph> {
         graph(&[1, 1, 0, 0], 5, vec![(0, 1)]),
         graph(&[1, 3, 2, 0], 9, vec![(0, 1), (0, 2), (0, 3), (2, 4)]),
     ]
-}
-
-fn numbers(count: usize, seed: u64) -> Vec<f64> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
-    };
-    (0..count).map(|_| next()).collect()
 }
 
 /// The loss of some graphs; with gradients, they are added to.
@@ -174,19 +167,7 @@ fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
     let weights = Weights::new(model.plan.clone(), values.clone());
     let got = play(&model, &weights, &graphs, 0, &mut Pool::default(), Some(&mut gradients));
     assert_eq!(got, loss(&values), "the gradient changes nothing in the loss");
-    for i in 0..values.len() {
-        let at = |step: f64| {
-            let mut moved = values.clone();
-            moved[i] += step;
-            loss(&moved)
-        };
-        // Across a kink a smaller step finds the side that it is on.
-        let close = [1e-5, 1e-6, 1e-7].iter().any(|step| {
-            let difference = (at(*step) - at(-step)) / (2.0 * step);
-            (difference - gradients[i]).abs() <= 1e-5 * (1.0 + difference.abs())
-        });
-        assert!(close, "parameter {i}: {} but {}", gradients[i], (at(1e-6) - at(-1e-6)) / 2e-6);
-    }
+    check("parameters", &values, &gradients, loss);
 }
 
 #[test]

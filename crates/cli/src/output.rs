@@ -1,0 +1,31 @@
+//! The options of every command that can write its result to a file.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gct::dataset::{self, Overwrite};
+
+/// Where a table goes.
+#[derive(Args)]
+pub(crate) struct OutputFile {
+    /// Write the result to this Parquet file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl OutputFile {
+    /// The place, if one was given, and what to do with what is there.
+    pub(crate) fn place(&self) -> Option<(&Path, Overwrite)> {
+        let overwrite = if self.force { Overwrite::Replace } else { Overwrite::Refuse };
+        self.out.as_deref().map(|out| (out, overwrite))
+    }
+
+    /// Refuses a place that cannot be written, before any work is done.
+    pub(crate) fn check(&self) -> gct::Result<()> {
+        self.place().map_or(Ok(()), |(out, overwrite)| dataset::check_file(out, overwrite))
+    }
+}
