@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
 enum PresetName {
     /// p(d1) lowered so that both labels have about the 3.3 % that the paper states
     Paper,
-    /// The appendix's constants as written; they give about 14 and 13 %
+    /// The appendix's constants as written; they give about 13 %
     Appendix,
 }
 

@@ -12,7 +12,7 @@ pub enum Preset {
     /// p(d1) lowered until both labels have about the prevalence that the paper states, 3.3 %.
     #[default]
     Paper,
-    /// The constants of the appendix as written. They give about 14 and 13 %, because an encounter has two or more
+    /// The constants of the appendix as written. They give about 13 %, because an encounter has two or more
     /// independent draws and the filter favours long encounters; the appendix counts one draw.
     Appendix,
 }
