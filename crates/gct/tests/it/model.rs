@@ -2,9 +2,10 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
-use gct::model::{Config, HeadConfig, Model, Scratch, Targets, Trainer};
+use gct::model::{Config, HeadConfig, Model, Pass, Scratch, Targets, Trainer};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::record::{Encounter, PerKind};
+use gct_kernels::tape::Pool;
 use std::sync::atomic::AtomicBool;
 
 /// Encounters of the synthetic generator, small ones among them.
@@ -211,4 +212,43 @@ fn settings_that_make_no_sense_are_refused() {
     let deep = Config::named("deep").unwrap();
     let error = Model::<f32>::new(&deep, &HeadConfig::RawEdges, rows(), 0).err().unwrap();
     assert!(error.to_string().contains("a vector for each node"), "{error}");
+}
+
+#[test]
+fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
+    let examples = examples(&encounters(2), false);
+    let nodes = examples.iter().map(Example::nodes).sum();
+    let pass = Pass { dropout_key: None, batch_nodes: nodes, batch_terms: 50, first_node: 0 };
+    let mut values = Vec::new();
+    for regularizer in ["released", "paper"] {
+        let mut config = serde_json::to_value(small("gct", 0.0)).unwrap();
+        (config["regularization"], config["regularizer"]) = (3.0.into(), regularizer.into());
+        let config: Config = serde_json::from_value(config).unwrap();
+        let mut model =
+            Model::<f64>::new(&config, &HeadConfig::Edges { initial_bias: -2.0 }, rows(), 5).unwrap();
+        let play = |model: &Model<f64>, gradients: Option<&mut [f64]>| {
+            let outcome = model.play(&examples, &Targets::Examples, pass, &mut Pool::default(), gradients);
+            (outcome.prediction + 3.0 * outcome.regularizer, outcome.regularizer)
+        };
+        let mut gradients = vec![0.0; model.parameters().len()];
+        values.push(play(&model, Some(&mut gradients)).1);
+        let named = model.parameters().named().to_vec();
+        for parameter in named.iter().filter(|parameter| parameter.name != "embedding") {
+            let at = parameter.start + parameter.len() / 3;
+            let mut moved = |step: f64| {
+                model.weights_mut().update(|values| values[at] += step);
+                let loss = play(&model, None).0;
+                model.weights_mut().update(|values| values[at] -= step);
+                loss
+            };
+            let difference = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+            let gradient = gradients[at];
+            let close = (difference - gradient).abs() <= 1e-5 * (1.0 + difference.abs());
+            assert!(close, "{regularizer} {}: {gradient} but {difference}", parameter.name);
+        }
+    }
+    assert!(
+        values[0] > 0.0 && values[1] > 1.5 * values[0],
+        "a sum over three blocks, a mean over two: {values:?}"
+    );
 }
