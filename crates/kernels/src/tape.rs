@@ -521,11 +521,9 @@ impl<'a, T: Number> Tape<'a, T> {
         if let Some(d) = self.values[out.0].gradient.take() {
             let mut d_in = self.pool.take(d.len());
             let gain = norm.gain.of(self.weights.values());
-            let [mut d_gain, mut d_bias] = [norm.gain, norm.bias].map(|vector| vector.of(gradients).to_vec());
             let width = self.width(out);
-            rows::add_norm_back(width, &d, &normal, &inverse_sd, gain, &mut d_in, &mut d_gain, &mut d_bias);
-            norm.gain.of_mut(gradients).copy_from_slice(&d_gain);
-            norm.bias.of_mut(gradients).copy_from_slice(&d_bias);
+            let (d_gain, d_bias) = both(gradients, norm.gain, norm.bias);
+            rows::add_norm_back(width, &d, &normal, &inverse_sd, gain, &mut d_in, d_gain, d_bias);
             self.release(d);
             let d_in = Rc::new(d_in);
             for term in terms {
@@ -625,4 +623,11 @@ impl<'a, T: Number> Tape<'a, T> {
         self.values[x.0].gradient = Some(Rc::new(d_x));
         self.release(d);
     }
+}
+
+/// Two vectors out of all gradients, the first of which comes first.
+fn both<T>(gradients: &mut [T], first: Vector, second: Vector) -> (&mut [T], &mut [T]) {
+    assert!(first.start + first.len <= second.start, "gain is planned before bias");
+    let (before, after) = gradients.split_at_mut(second.start);
+    (&mut before[first.start..][..first.len], &mut after[..second.len])
 }
