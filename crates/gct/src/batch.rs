@@ -1,6 +1,8 @@
 //! One `Example` per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are ordered visit,
 //! diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
+use std::ops::Range;
+
 use gct_kernels::pairs::Pairs;
 
 use crate::graph::{self, Nodes};
@@ -44,15 +46,29 @@ impl EmbeddingRows {
         self.hidden() as usize + 1
     }
 
-    /// How many diagnoses there are to guess from.
-    pub fn diagnoses(self) -> usize {
-        self.vocabulary.diagnosis as usize
+    /// How many codes of a kind there are.
+    pub fn codes(self, kind: CodeKind) -> usize {
+        self.vocabulary[kind] as usize
+    }
+
+    /// The code that a row belongs to; `None` for the visit and for one that is hidden.
+    pub fn code_at(self, row: u32) -> Option<(CodeKind, u32)> {
+        let mut id = row.checked_sub(1)?;
+        for kind in CodeKind::ALL {
+            if id < self.vocabulary[kind] {
+                return Some((kind, id));
+            }
+            id -= self.vocabulary[kind];
+        }
+        None
     }
 }
 
 /// An encounter in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
+    /// How many nodes of each kind it has, from the visit down.
+    pub sizes: [usize; 4],
     /// The row of the embedding table of each node.
     pub ids: Vec<u32>,
     /// The true edges, each once, the visit's included; `None` where they are not known.
@@ -96,7 +112,18 @@ impl Example {
         let allowed = Pairs::banded(&sizes, false);
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
-        Example { ids, edges, hidden, allowed, prior: compact }
+        Example { sizes, ids, edges, hidden, allowed, prior: compact }
+    }
+
+    /// The nodes of a kind.
+    pub fn range(&self, kind: CodeKind) -> Range<usize> {
+        let [visit, diagnosis, treatment, lab] = self.sizes;
+        let (start, size) = match kind {
+            CodeKind::Diagnosis => (visit, diagnosis),
+            CodeKind::Treatment => (visit + diagnosis, treatment),
+            CodeKind::Lab => (visit + diagnosis + treatment, lab),
+        };
+        start..start + size
     }
 
     /// How many nodes it has.

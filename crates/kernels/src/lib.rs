@@ -30,7 +30,10 @@ pub mod loss;
 /// All parameters of a model in one vector.
 pub mod weights;
 
-/// A record of operations, played forward and backward.
+/// What models are written in.
+pub mod engine;
+
+/// The engine for processors: a record of operations, played forward and backward.
 pub mod tape;
 
 pub use level::{Level, level};

@@ -93,6 +93,60 @@ impl Pairs {
         Pairs { nodes, len, groups }
     }
 
+    /// The same pairs, but nodes look only at themselves and at those after them.
+    pub fn directed(&self) -> Self {
+        let turned = |group: &Group| {
+            let mut group = group.clone();
+            if group.own {
+                let is_before = |columns: &Range<usize>| columns.end <= group.rows.start;
+                group.columns = group.columns.map(|columns| if is_before(&columns) { 0..0 } else { columns });
+            } else {
+                group.upper = true;
+            }
+            group
+        };
+        Pairs::lay_out(self.nodes, self.groups.iter().map(turned).collect())
+    }
+
+    /// Only the first nodes look, at whom they did; their numbers have the same places.
+    pub fn of_first(&self, rows: usize) -> Self {
+        let mut first = self.clone();
+        first.len = 0;
+        for group in &mut first.groups {
+            group.rows.end = group.rows.end.min(rows).max(group.rows.start);
+            if !group.rows.is_empty() {
+                first.len = group.start + group.rows.len() * group.stride;
+            }
+        }
+        first
+    }
+
+    /// How many nodes are at most so many steps along pairs away from the first one. They are the first ones, because nodes
+    /// are ordered so.
+    pub fn count_within(&self, steps: usize) -> usize {
+        if steps >= self.nodes {
+            return self.nodes;
+        }
+        (0..steps).fold(1, |within, _| {
+            let near = self.groups.iter().filter(|group| group.rows.start < within);
+            near.flat_map(|group| group.columns.iter()).map(|columns| columns.end).fold(within, usize::max)
+        })
+    }
+
+    /// The nodes that are looked at are all before this one.
+    pub fn columns_end(&self) -> usize {
+        let looking = self.groups.iter().filter(|group| !group.rows.is_empty());
+        looking
+            .map(|group| group.columns[0].end.max(group.columns[1].end).max(group.rows.end))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// How many nodes look.
+    pub fn rows(&self) -> usize {
+        self.groups.iter().map(|group| group.rows.len()).sum()
+    }
+
     /// How many nodes the graph has.
     pub fn nodes(&self) -> usize {
         self.nodes
@@ -313,8 +367,24 @@ fn row_dots(
 }
 }
 
-/// Softmax over the allowed pairs of each row: scores become logarithms of probabilities in place, probabilities go to `p`.
-pub fn softmax<T: Number>(pairs: &Pairs, scale: f64, s: &mut [T], p: &mut [T]) {
+/// How scores become an attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Normalizer {
+    /// The softmax over each row.
+    Softmax,
+    /// The logistic function of each score.
+    Sigmoid,
+}
+
+/// Normalises scores over the allowed pairs: weights go to `p`, and if `logs`, scores become their logarithms in place.
+pub fn normalize<T: Number>(
+    pairs: &Pairs,
+    normalizer: Normalizer,
+    scale: f64,
+    logs: bool,
+    s: &mut [T],
+    p: &mut [T],
+) {
     for group in &pairs.groups {
         for row in 0..group.rows.len() {
             let at = group.start + row * group.stride;
@@ -323,13 +393,16 @@ pub fn softmax<T: Number>(pairs: &Pairs, scale: f64, s: &mut [T], p: &mut [T]) {
             if group.upper {
                 s[..row].fill(T::of(LOG_ZERO / scale));
             }
-            softmax_row(T::of(scale), s, p);
+            match normalizer {
+                Normalizer::Softmax => softmax_row(T::of(scale), logs, s, p),
+                Normalizer::Sigmoid => sigmoid_row(scale, s, p),
+            }
         }
     }
 }
 
 vectorized! {
-fn softmax_row(scale: T, s: &mut [T], p: &mut [T]) {
+fn softmax_row(scale: T, logs: bool, s: &mut [T], p: &mut [T]) {
     let width = s.len();
     let p = &mut p[..width];
     let mut largest = [T::of(LOG_ZERO); ALIGN];
@@ -341,22 +414,34 @@ fn softmax_row(scale: T, s: &mut [T], p: &mut [T]) {
     }
     let largest = largest.into_iter().fold(T::of(LOG_ZERO), T::larger);
     let total = sum(width, |i, sum: T| {
-        let x = s[i] - largest;
-        s[i] = x;
-        let e = x.exp::<FMA>();
+        let e = (s[i] - largest).exp::<FMA>();
         p[i] = e;
         sum + e
     });
-    let (log_total, inverse) = (T::of(total.f64().ln()), T::ONE / total);
-    for i in 0..width {
-        s[i] -= log_total;
-        p[i] *= inverse;
+    let inverse = T::ONE / total;
+    for p in p.iter_mut() {
+        *p *= inverse;
+    }
+    if logs {
+        let log_total = largest + T::of(total.f64().ln());
+        for s in s.iter_mut() {
+            *s -= log_total;
+        }
     }
 }
 }
 
+/// Not in a hurry: the default is softmax.
+fn sigmoid_row<T: Number>(scale: f64, s: &mut [T], p: &mut [T]) {
+    for (s, p) in s.iter_mut().zip(p) {
+        let x = scale * s.f64();
+        *p = T::of(1.0 / (1.0 + (-x).exp()));
+        *s = T::of((x.min(0.0) - (-x.abs()).exp().ln_1p()).max(LOG_ZERO));
+    }
+}
+
 /// The sum over pairs of p (log p - log q): how far the distributions q of all rows are from p. Logarithms are those of
-/// [`softmax`]; without `log_p`, they are taken here.
+/// [`normalize`]; without `log_p`, they are taken here.
 pub fn divergence<T: Number>(pairs: &Pairs, p: &[T], log_p: Option<&[T]>, log_q: &[T]) -> f64 {
     let p = &p[..pairs.len];
     let entropy = match log_p {
@@ -383,13 +468,14 @@ pub struct Chain<'a, T> {
     pub log_after: Option<(&'a [T], f64)>,
 }
 
-/// The gradient of [`softmax`] and of the divergences: `d` holds the gradient with respect to the probabilities, and then that
-/// with respect to the scores.
-pub fn softmax_back<T: Number>(
+/// The gradient of [`normalize`] and of the divergences: `d` holds the gradient with respect to the weights, and then that
+/// with respect to the scores. Without a chain, logarithms may be left out.
+pub fn normalize_back<T: Number>(
     pairs: &Pairs,
+    normalizer: Normalizer,
     scale: f64,
     p: &[T],
-    log_p: &[T],
+    log_p: Option<&[T]>,
     chain: Chain<'_, T>,
     d: &mut [T],
 ) {
@@ -397,17 +483,40 @@ pub fn softmax_back<T: Number>(
         for row in 0..group.rows.len() {
             let at = group.start + row * group.stride;
             let range = at..at + group.stride;
-            let before = chain.before.map_or((&[][..], T::ZERO), |(all, w)| (&all[range.clone()], T::of(w)));
-            let after =
-                chain.log_after.map_or((&[][..], T::ZERO), |(all, w)| (&all[range.clone()], T::of(w)));
-            softmax_back_row(
-                T::of(scale),
-                &p[range.clone()],
-                &log_p[range.clone()],
-                before,
-                after,
-                &mut d[range],
-            );
+            let (before, after) = (part(chain.before, &range), part(chain.log_after, &range));
+            let log_p = log_p.map_or(&[][..], |log_p| &log_p[range.clone()]);
+            let (p, d, scale) = (&p[range.clone()], &mut d[range], T::of(scale));
+            match normalizer {
+                Normalizer::Softmax => softmax_back_row(scale, p, log_p, before, after, d),
+                Normalizer::Sigmoid => sigmoid_back_row(scale, p, log_p, before, after, d),
+            }
+        }
+    }
+}
+
+/// A row of a neighbour, or nothing if there is none.
+fn part<'a, T: Number>(of: Option<(&'a [T], f64)>, row: &Range<usize>) -> (&'a [T], T) {
+    of.map_or((&[], T::ZERO), |(all, weight)| (&all[row.clone()], T::of(weight)))
+}
+
+fn sigmoid_back_row<T: Number>(
+    scale: T,
+    p: &[T],
+    log_p: &[T],
+    (before, before_weight): (&[T], T),
+    (log_after, after_weight): (&[T], T),
+    d: &mut [T],
+) {
+    let least = T::of(LEAST_LOG);
+    for i in 0..d.len() {
+        if !log_after.is_empty() {
+            // Where the logarithm is held at its least, it does not move.
+            let moves = if log_p[i] > least { T::ONE } else { T::ZERO };
+            d[i] += after_weight * (log_p[i].larger(least) + moves - log_after[i].larger(least));
+        }
+        d[i] = d[i] * p[i] * (T::ONE - p[i]) * scale;
+        if !before.is_empty() && log_p[i] > least {
+            d[i] -= before_weight * before[i] * (T::ONE - p[i]) * scale;
         }
     }
 }
@@ -423,9 +532,9 @@ fn softmax_back_row(
 ) {
     let ((before, before_weight), (log_after, after_weight)) = (before, log_after);
     let (width, least) = (d.len(), T::of(LEAST_LOG));
-    let (p, log_p) = (&p[..width], &log_p[..width]);
+    let p = &p[..width];
     if !log_after.is_empty() {
-        let log_after = &log_after[..width];
+        let (log_p, log_after) = (&log_p[..width], &log_after[..width]);
         for i in 0..width {
             let difference = log_p[i].larger(least) - log_after[i].larger(least);
             d[i] = after_weight.fma::<FMA>(difference, d[i]);
@@ -436,7 +545,7 @@ fn softmax_back_row(
         d[i] = p[i] * (d[i] - along) * scale;
     }
     if !before.is_empty() {
-        let (before, weight) = (&before[..width], before_weight * scale);
+        let (log_p, before, weight) = (&log_p[..width], &before[..width], before_weight * scale);
         // Where the logarithm is held at its least, it does not move.
         let counts = |i: usize| if log_p[i] > least { before[i] } else { T::ZERO };
         let mass = sum(width, |i, sum: T| sum + counts(i));

@@ -107,14 +107,14 @@ pub fn add_norm_back(
 /// Dropout whose choices depend on a key and an element's place alone: the same whichever thread asks, and again in the
 /// backward pass, so that no mask is stored.
 #[derive(Debug, Clone, Copy)]
-pub struct Dropout<T> {
+pub struct Dropout {
     key: u32,
     first: u32,
     threshold: u32,
-    scale: T,
+    scale: f64,
 }
 
-impl<T: Number> Dropout<T> {
+impl Dropout {
     /// Drops a share `rate` of elements and scales the others up. `first` is the place of the first element.
     ///
     /// # Panics
@@ -125,18 +125,22 @@ impl<T: Number> Dropout<T> {
             key,
             first: first as u32,
             threshold: (rate * 4_294_967_296.0) as u32,
-            scale: T::of(1.0 / (1.0 - rate)),
+            scale: 1.0 / (1.0 - rate),
         }
     }
 
-    /// 0, or the scale of what is kept.
+    /// What the element at a place is multiplied with: 0, or the scale of what is kept.
+    pub fn factor(&self, place: usize) -> f64 {
+        if self.keeps(place) { self.scale } else { 0.0 }
+    }
+
     #[inline(always)]
-    fn factor(&self, place: usize) -> T {
+    fn keeps(&self, place: usize) -> bool {
         let mut x = self.first.wrapping_add(place as u32).wrapping_mul(0x9e37_79b1) ^ self.key;
         x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
         x = (x ^ (x >> 13)).wrapping_mul(0xc2b2_ae35);
         x ^= x >> 16;
-        if x >= self.threshold { self.scale } else { T::ZERO }
+        x >= self.threshold
     }
 }
 
@@ -151,14 +155,16 @@ pub enum Activation {
 
 vectorized! {
 /// x = dropout(activation(x + bias)), in place.
-pub fn bias_activation(width: usize, activation: Activation, dropout: Option<Dropout<T>>, bias: &[T], x: &mut [T]) {
+pub fn bias_activation(width: usize, activation: Activation, dropout: Option<Dropout>, bias: &[T], x: &mut [T]) {
     let bias = &bias[..width];
     let floor = if activation == Activation::Relu { T::ZERO } else { T::of(-1e38) };
     for (row, x) in x.chunks_exact_mut(width).enumerate() {
         match dropout {
             Some(dropout) => {
+                let scale = T::of(dropout.scale);
                 for i in 0..width {
-                    x[i] = (x[i] + bias[i]).larger(floor) * dropout.factor(row * width + i);
+                    let factor = if dropout.keeps(row * width + i) { scale } else { T::ZERO };
+                    x[i] = (x[i] + bias[i]).larger(floor) * factor;
                 }
             }
             None => {
@@ -176,7 +182,7 @@ vectorized! {
 pub fn bias_activation_back(
     width: usize,
     activation: Activation,
-    dropout: Option<Dropout<T>>,
+    dropout: Option<Dropout>,
     out: &[T],
     d: &mut [T],
     d_bias: &mut [T],
@@ -186,7 +192,7 @@ pub fn bias_activation_back(
         match (activation, dropout) {
             // What is positive was kept and is above the kink.
             (Activation::Relu, dropout) => {
-                let (out, scale) = (&out[row * width..][..width], dropout.map_or(T::ONE, |dropout| dropout.scale));
+                let (out, scale) = (&out[row * width..][..width], dropout.map_or(T::ONE, |dropout| T::of(dropout.scale)));
                 for i in 0..width {
                     let x = if out[i] > T::ZERO { d[i] * scale } else { T::ZERO };
                     d[i] = x;
@@ -194,8 +200,9 @@ pub fn bias_activation_back(
                 }
             }
             (Activation::Identity, Some(dropout)) => {
+                let scale = T::of(dropout.scale);
                 for i in 0..width {
-                    let x = d[i] * dropout.factor(row * width + i);
+                    let x = if dropout.keeps(row * width + i) { d[i] * scale } else { T::ZERO };
                     d[i] = x;
                     d_bias[i] += x;
                 }

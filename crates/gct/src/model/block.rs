@@ -7,9 +7,8 @@
 //!
 //! The paper calls it MLP; residuals, normalisation and dropout are those of the authors' code.
 
-use gct_kernels::Number;
+use gct_kernels::engine::{Engine, Linear, Norm, Reach};
 use gct_kernels::rows::{Activation, Dropout};
-use gct_kernels::tape::{Linear, Matrix, Norm, Tape};
 use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +55,7 @@ pub(super) fn norm(name: &str, width: usize, parameters: &mut Parameters) -> Nor
 }
 
 /// Dropout of one layer: `layer` tells it apart from the others of the model.
-pub(super) fn dropout<T: Number>(pass: Pass, rate: f64, layer: u32, width: usize) -> Option<Dropout<T>> {
+pub(super) fn dropout(pass: Pass, rate: f64, layer: u32, width: usize) -> Option<Dropout> {
     let key = pass.dropout_key.filter(|_| rate > 0.0)?;
     Some(Dropout::new(rate, key.wrapping_add(layer.wrapping_mul(0x9e37_79b9)), pass.first_node * width))
 }
@@ -85,14 +84,17 @@ impl Mlp {
         Mlp { mixed_norm, hidden, out, out_norm, dropouts, number: number as u32, width }
     }
 
-    pub(super) fn forward<T: Number>(
+    /// The nodes within reach, after what was mixed for them.
+    pub(super) fn forward<E: Engine>(
         &self,
-        tape: &mut Tape<'_, T>,
-        x: Matrix,
-        mixed: Matrix,
+        engine: &mut E,
+        x: &E::Matrix,
+        mixed: &E::Matrix,
+        reach: Reach,
         pass: Pass,
-    ) -> Matrix {
-        let u = tape.add_norm(x, mixed, self.mixed_norm);
+    ) -> E::Matrix {
+        let x = engine.within(x, reach);
+        let u = engine.add_norm(&x, mixed, self.mixed_norm);
         let hidden = Linear {
             weight: self.hidden.0,
             bias: Some((self.hidden.1, Activation::Relu)),
@@ -103,8 +105,8 @@ impl Mlp {
             bias: Some((self.out.1, Activation::Identity)),
             dropout: dropout(pass, self.dropouts.post_mlp, 2 * self.number + 1, self.width),
         };
-        let hidden = tape.linear(u, hidden);
-        let out = tape.linear(hidden, out);
-        tape.add_norm(u, out, self.out_norm)
+        let hidden = engine.linear(&u, hidden);
+        let out = engine.linear(&hidden, out);
+        engine.add_norm(&u, &out, self.out_norm)
     }
 }

@@ -6,9 +6,8 @@
 //!
 //! The number of layers is the paper's, chosen to match the parameters of Transformer and GCT.
 
-use gct_kernels::Number;
+use gct_kernels::engine::{Engine, Linear, Norm};
 use gct_kernels::rows::Activation;
-use gct_kernels::tape::{Linear, Matrix, Norm, Tape};
 use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
@@ -105,13 +104,13 @@ impl FeedForward {
         }
     }
 
-    pub(super) fn forward<T: Number>(&self, tape: &mut Tape<'_, T>, mut x: Matrix, pass: Pass) -> Nodes {
+    pub(super) fn forward<E: Engine>(&self, engine: &mut E, mut x: E::Matrix, pass: Pass) -> Nodes<E> {
         for layer in &self.before {
-            x = layer.forward(tape, x, pass);
+            x = layer.forward(engine, &x, pass);
         }
-        let mut visits = tape.sum(x);
+        let mut visits = engine.sum(&x);
         for layer in &self.after {
-            visits = layer.forward(tape, visits, pass);
+            visits = layer.forward(engine, &visits, pass);
         }
         Nodes { all: x, visits, attentions: Vec::new() }
     }
@@ -129,13 +128,13 @@ impl Layer {
         }
     }
 
-    fn forward<T: Number>(&self, tape: &mut Tape<'_, T>, x: Matrix, pass: Pass) -> Matrix {
+    fn forward<E: Engine>(&self, engine: &mut E, x: &E::Matrix, pass: Pass) -> E::Matrix {
         let linear = Linear {
             weight: self.weight,
             bias: Some((self.bias, Activation::Relu)),
             dropout: dropout(pass, self.dropout, self.number, self.weight.outputs),
         };
-        let y = tape.linear(x, linear);
-        tape.add_norm(x, y, self.norm)
+        let y = engine.linear(x, linear);
+        engine.add_norm(x, &y, self.norm)
     }
 }

@@ -8,16 +8,14 @@
 //! |---|---|---|
 //! | W(j) | `blocks.j.value` | [width, width] |
 
-use std::rc::Rc;
-
-use gct_kernels::Number;
-use gct_kernels::tape::{Columns, Linear, Matrix, Tape};
+use gct_kernels::engine::{Columns, Engine, Linear, Reach};
 use gct_kernels::weights::Dense;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::block::{Dropouts, Mlp};
+use super::head::known_edges;
 use super::parameters::Parameters;
 use super::{Nodes, Pass, check_whole};
 use crate::batch::Example;
@@ -64,21 +62,23 @@ impl Gcn {
         Gcn { convolutions: (0..config.convolutions).map(convolution).collect(), width }
     }
 
-    pub(super) fn forward<T: Number>(
+    pub(super) fn forward<E: Engine>(
         &self,
-        tape: &mut Tape<'_, T>,
-        mut x: Matrix,
-        mixing: Rc<Vec<T>>,
+        engine: &mut E,
+        mut x: E::Matrix,
+        mixing: &[f32],
+        wanted: Reach,
         pass: Pass,
-    ) -> Nodes {
-        let mixing = tape.given(mixing);
-        for (value, mlp) in &self.convolutions {
-            let values = tape.linear(x, Linear { weight: *value, bias: None, dropout: None });
-            let mixed = tape.mix(mixing, Columns { matrix: values, first: 0, width: self.width });
-            x = mlp.forward(tape, x, mixed, pass);
+    ) -> Nodes<E> {
+        let mixing = engine.given(mixing);
+        for (number, (value, mlp)) in self.convolutions.iter().enumerate() {
+            let reach = wanted.further(self.convolutions.len() - 1 - number);
+            let values = engine.linear(&x, Linear::plain(*value));
+            let mixed = engine.mix(&mixing, Columns { matrix: &values, first: 0, width: self.width }, reach);
+            x = mlp.forward(engine, &x, &mixed, reach, pass);
         }
-        let visits = tape.select(x, tape.first_rows());
-        Nodes { all: x, visits, attentions: vec![mixing; self.convolutions.len()] }
+        let attentions = vec![vec![mixing]; self.convolutions.len()];
+        Nodes { visits: engine.within(&x, Reach::FIRST), all: x, attentions }
     }
 }
 
@@ -86,8 +86,7 @@ impl Gcn {
 pub(super) fn normalized_adjacency(example: &Example) -> Vec<f32> {
     let nodes = example.nodes();
     let mut matrix = vec![0.0; nodes * nodes];
-    let edges = example.edges.as_ref().expect("gcn is refused on data without edges");
-    for &(i, j) in edges {
+    for &(i, j) in known_edges(example) {
         matrix[i as usize * nodes + j as usize] = 1.0;
         matrix[j as usize * nodes + i as usize] = 1.0;
     }
@@ -111,7 +110,8 @@ pub(super) fn random_weights(example: &Example) -> Vec<f32> {
     matrix
 }
 
-fn normalize(matrix: &mut [f32], nodes: usize) {
+/// Divides rows by their sums.
+pub(super) fn normalize(matrix: &mut [f32], nodes: usize) {
     for row in matrix.chunks_exact_mut(nodes) {
         let sum: f32 = row.iter().sum();
         row.iter_mut().for_each(|cell| *cell /= sum);

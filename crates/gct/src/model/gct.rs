@@ -6,25 +6,18 @@
 //! L = L_pred + lambda sum over j of KL(A(j-1) || A(j)),   A(0) = P
 //! ```
 //!
-//! | paper | here | shape |
-//! |---|---|---|
-//! | W_V of block 1 | `blocks.0.value` | [width, width] |
-//! | W_Q, W_K, W_V of a later block | `blocks.j.query_key_value` | [width, 3 width] |
-//! | M | the pairs that are laid out at all | |
-//!
-//! Deviation: the regulariser has two readings, see [`Regularizer`].
+//! Its parameters are those of `attention` and `block`; M is the pairs that are laid out at all. Deviations: the regulariser
+//! has two readings, see [`Regularizer`]; with directed attention, P keeps only the pairs that look away from the visit, and its
+//! rows are normalised again, where the authors' code leaves it whole.
 
-use std::rc::Rc;
-
-use gct_kernels::Number;
-use gct_kernels::tape::{Columns, Leash, Linear, Matrix, Tape};
-use gct_kernels::weights::Dense;
+use gct_kernels::engine::{Engine, Reach};
 use serde::{Deserialize, Serialize};
 
+use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
 use super::parameters::Parameters;
-use super::{Nodes, Pass, check_whole};
-use crate::error::{Error, Result};
+use super::{Nodes, Pass, check_weight, check_whole};
+use crate::error::Result;
 
 /// Settings, with the paper's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +33,8 @@ pub struct GctConfig {
     pub regularization: f64,
     /// What it is multiplied with.
     pub regularizer: Regularizer,
+    /// How nodes attend to each other.
+    pub attention: AttentionConfig,
 }
 
 /// The two readings of the regulariser.
@@ -62,6 +57,7 @@ impl Default for GctConfig {
             dropout: Dropouts::default(),
             regularization: 0.02,
             regularizer: Regularizer::default(),
+            attention: AttentionConfig::default(),
         }
     }
 }
@@ -70,76 +66,68 @@ impl GctConfig {
     pub(super) fn check(&self) -> Result<()> {
         check_whole("width", self.width, 4096)?;
         check_whole("blocks", self.blocks, 100)?;
-        if !(0.0..=1e6).contains(&self.regularization) {
-            return Err(Error::setting("regularization", self.regularization, "a number from 0 to 1000000"));
-        }
+        check_weight("regularization", self.regularization)?;
+        self.attention.check(self.width)?;
         self.dropout.check()
     }
 }
 
 pub(super) struct Gct {
-    blocks: Vec<Block>,
+    blocks: Vec<(Heads, Mlp)>,
     config: GctConfig,
-}
-
-struct Block {
-    /// Value alone, or query, key and value side by side.
-    projection: Dense,
-    mlp: Mlp,
 }
 
 impl Gct {
     pub(super) fn new(config: &GctConfig, parameters: &mut Parameters) -> Self {
         let width = config.width;
         let block = |number: usize| {
-            let projection = if number == 0 && config.regularizer == Regularizer::Released {
-                parameters.matrix("blocks.0.value", width, width)
-            } else {
-                parameters.matrix(&format!("blocks.{number}.query_key_value"), width, 3 * width)
-            };
-            Block { projection, mlp: Mlp::new(number, width, config.dropout, parameters) }
+            let has_attention = number > 0 || config.regularizer == Regularizer::Paper;
+            let heads = Heads::new(number, width, has_attention, &config.attention, parameters);
+            (heads, Mlp::new(number, width, config.dropout, parameters))
         };
         Gct { blocks: (0..config.blocks).map(block).collect(), config: config.clone() }
     }
 
-    pub(super) fn forward<T: Number>(
+    pub(super) fn forward<E: Engine>(
         &self,
-        tape: &mut Tape<'_, T>,
-        mut x: Matrix,
-        prior: Rc<Vec<T>>,
+        engine: &mut E,
+        mut x: E::Matrix,
+        prior: &[f32],
+        wanted: Reach,
         pass: Pass,
-    ) -> Nodes {
-        let width = self.config.width;
-        let prior = tape.given(prior);
-        let (mut before, mut attentions) = (prior, Vec::new());
-        for (number, block) in self.blocks.iter().enumerate() {
-            let projected = tape.linear(x, Linear { weight: block.projection, bias: None, dropout: None });
-            let part = |at: usize| Columns { matrix: projected, first: at * width, width };
-            let has_attention = block.projection.outputs > width;
-            let mut mixing = prior;
-            if has_attention {
-                let leash = Leash { before, weight: self.weight(pass) };
-                let attention = tape.attend(part(0), part(1), 1.0 / (width as f64).sqrt(), Some(leash));
-                before = attention;
+    ) -> Nodes<E> {
+        let prior = vec![engine.given(prior); self.config.attention.heads];
+        let (mut before, mut attentions) = (prior.clone(), Vec::new());
+        for (number, (heads, mlp)) in self.blocks.iter().enumerate() {
+            // The regulariser wants the attention of all nodes, and so all nodes before the last block.
+            let left = self.blocks.len() - 1 - number;
+            let reach = if pass.regularizes && left > 0 { Reach::ALL } else { wanted.further(left) };
+            let projected = heads.project(engine, &x);
+            let mut mixing = &prior;
+            if heads.has_attention() && (pass.regularizes || number > 0) {
+                let (leash, attending) = match pass.regularizes {
+                    true => (Some((&before[..], self.weight(pass))), Reach::ALL),
+                    false => (None, reach),
+                };
+                before = heads.attend(engine, &projected, leash, attending);
                 if number > 0 {
-                    mixing = attention;
+                    mixing = &before;
                 }
             }
-            attentions.push(mixing);
-            let mixed = tape.mix(mixing, part(if has_attention { 2 } else { 0 }));
-            x = block.mlp.forward(tape, x, mixed, pass);
+            let mixed = heads.mix(engine, mixing, &projected, reach);
+            attentions.push(mixing.clone());
+            x = mlp.forward(engine, &x, &mixed, reach, pass);
         }
-        let visits = tape.select(x, tape.first_rows());
-        Nodes { all: x, visits, attentions }
+        Nodes { visits: engine.within(&x, Reach::FIRST), all: x, attentions }
     }
 
-    /// What a sum of divergences over nodes and blocks is multiplied with to make the regulariser.
+    /// What a sum of divergences over nodes, blocks and heads is multiplied with to make the regulariser.
     fn share(&self, pass: Pass) -> f64 {
         let blocks = match self.config.regularizer {
             Regularizer::Released => (self.config.blocks - 1).max(1) as f64,
             Regularizer::Paper => 1.0,
         };
-        1.0 / (pass.batch_nodes as f64 * blocks)
+        1.0 / (pass.batch_nodes as f64 * blocks * self.config.attention.heads as f64)
     }
 
     fn weight(&self, pass: Pass) -> f64 {

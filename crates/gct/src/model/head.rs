@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use gct_kernels::Number;
-use gct_kernels::loss;
+use gct_kernels::engine::{DecoderParameters, Engine, Linear, Reach};
 use gct_kernels::rows::Activation;
-use gct_kernels::tape::{Linear, Matrix, Tape};
 use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +11,7 @@ use super::parameters::Parameters;
 use super::{Config, Nodes, Pass};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
+use crate::record::CodeKind;
 
 /// Which prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +37,7 @@ pub enum HeadConfig {
 /// The head of a model.
 pub(super) enum Head {
     /// Scale and bias, if inner products have them.
-    Edges(Option<Vector>),
+    Edges(Option<DecoderParameters>),
     /// Logits from the visit.
     Labels(Output),
     /// Logits from a node, or from the visit.
@@ -93,105 +92,117 @@ impl Head {
         parameters: &mut Parameters,
     ) -> Result<Self> {
         let width = config.width();
-        let is_deep = matches!(config, Config::Deep(_));
+        let no_nodes = match config {
+            Config::Deep(_) => Some("deep"),
+            Config::Mime(_) => Some("mime"),
+            _ => None,
+        };
         match head {
-            HeadConfig::Edges { .. } | HeadConfig::RawEdges if is_deep => Err(Error::setting(
+            HeadConfig::Edges { .. } | HeadConfig::RawEdges if no_nodes.is_some() => Err(Error::setting(
                 "model",
-                "deep",
+                no_nodes.unwrap_or_default(),
                 "a model with a vector for each node, to reconstruct edges",
             )),
             HeadConfig::Edges { initial_bias } => {
                 let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
-                parameters.vector("head.bias", 1, *initial_bias);
-                Ok(Head::Edges(Some(Vector { len: 2, ..scale })))
+                let bias = parameters.vector("head.bias", 1, *initial_bias);
+                Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
             }
             HeadConfig::RawEdges => Ok(Head::Edges(None)),
             HeadConfig::Labels { count: 0 } => Err(Error::setting("count", 0, "at least one label")),
-            HeadConfig::Labels { count } => Ok(Head::Labels(Output::new(width, *count, parameters))),
+            HeadConfig::Labels { count } => Ok(Head::Labels(Output::new("head", width, *count, parameters))),
             HeadConfig::HiddenDiagnosis => Ok(Head::HiddenDiagnosis {
-                output: Output::new(width, rows.diagnoses(), parameters),
-                from_visit: is_deep || matches!(config, Config::Shallow(_)),
+                output: Output::new("head", width, rows.codes(CodeKind::Diagnosis), parameters),
+                from_visit: matches!(config, Config::Shallow(_) | Config::Deep(_)),
             }),
         }
     }
 
-    /// The share of these examples in the batch's mean loss. With gradients, the tape is left ready to go back.
-    pub(super) fn loss<T: Number>(
+    /// The nodes whose vectors it looks at.
+    pub(super) fn reach(&self) -> Reach {
+        match self {
+            Head::Edges(_) => Reach::ALL,
+            Head::Labels(_) | Head::HiddenDiagnosis { from_visit: true, .. } => Reach::FIRST,
+            Head::HiddenDiagnosis { .. } => Reach::FIRST.further(1),
+        }
+    }
+
+    /// Whether these examples ask what it answers.
+    pub(super) fn can_answer(&self, examples: &[Example]) -> bool {
+        !matches!(self, Head::HiddenDiagnosis { .. })
+            || examples.iter().all(|example| example.hidden.is_some())
+    }
+
+    /// The logits of each visit, or of each hidden diagnosis; `None` for edges.
+    pub(super) fn logits<E: Engine>(
         &self,
-        tape: &mut Tape<'_, T>,
-        nodes: &Nodes,
+        engine: &mut E,
+        nodes: &Nodes<E>,
+        examples: &[Example],
+    ) -> Option<E::Matrix> {
+        match self {
+            Head::Edges(_) => None,
+            Head::Labels(output) | Head::HiddenDiagnosis { output, from_visit: true } => {
+                Some(output.logits(engine, &nodes.visits))
+            }
+            Head::HiddenDiagnosis { output, .. } => {
+                let places: Vec<(usize, usize)> =
+                    examples.iter().enumerate().map(|(at, example)| (at, hidden(example).0)).collect();
+                let selected = engine.select(&nodes.all, &places);
+                Some(output.logits(engine, &selected))
+            }
+        }
+    }
+
+    /// The share of these examples in the batch's mean loss.
+    pub(super) fn loss<E: Engine>(
+        &self,
+        engine: &mut E,
+        nodes: &Nodes<E>,
         examples: &[Example],
         targets: &Targets<'_>,
         pass: Pass,
-        gradients: Option<&mut [T]>,
     ) -> f64 {
         let share = 1.0 / pass.batch_terms as f64;
-        match self {
-            Head::Edges(decoder) => {
-                let edges: Vec<&[(u32, u32)]> = (examples.iter())
-                    .map(|example| {
-                        &example.edges.as_ref().expect("edges are known where they are predicted")[..]
-                    })
-                    .collect();
-                share * tape.edge_loss(nodes.all, *decoder, &edges, share, gradients)
-            }
-            Head::Labels(output) => {
+        let logits = self.logits(engine, nodes, examples);
+        let loss = match (self, logits) {
+            (Head::Labels(_), Some(logits)) => {
                 let Targets::Labels(labels) = targets else { panic!("labels are needed to learn labels") };
-                let logits = output.logits(tape, nodes.visits);
-                let all = labels.iter().flatten();
-                let (mut loss, mut d) = (0.0, room(tape, logits));
-                for ((logit, label), d) in tape.data(logits).iter().zip(all).zip(&mut d) {
-                    let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label));
-                    loss += one;
-                    *d = slope * T::of(share);
-                }
-                if gradients.is_some() {
-                    tape.seed(logits, d);
-                }
-                share * loss
+                engine.label_loss(&logits, labels.iter().flatten().copied(), share)
             }
-            Head::HiddenDiagnosis { output, from_visit } => {
-                let hidden = |example: &Example| example.hidden.expect("a diagnosis is hidden to be guessed");
-                let from = if *from_visit {
-                    nodes.visits
-                } else {
-                    let rows =
-                        tape.first_rows().iter().zip(examples).map(|(row, e)| row + hidden(e).0).collect();
-                    tape.select(nodes.all, rows)
-                };
-                let logits = output.logits(tape, from);
-                let mut d = room(tape, logits);
-                d.copy_from_slice(tape.data(logits));
-                let classes = output.weight.outputs;
-                let loss: f64 = (d.chunks_exact_mut(classes).zip(examples))
-                    .map(|(logits, example)| loss::classes(logits, hidden(example).1 as usize, share))
-                    .sum();
-                if gradients.is_some() {
-                    tape.seed(logits, d);
-                }
-                share * loss
+            (Head::HiddenDiagnosis { .. }, Some(logits)) => {
+                engine.class_loss(&logits, examples.iter().map(|example| hidden(example).1 as usize), share)
             }
-        }
+            (Head::Edges(decoder), _) => {
+                let edges: Vec<&[(u32, u32)]> = examples.iter().map(known_edges).collect();
+                engine.edge_loss(&nodes.all, *decoder, &edges, share)
+            }
+            (_, None) => unreachable!("only edges have no logits"),
+        };
+        share * loss
     }
+}
+
+/// The hidden diagnosis: its node and its id.
+fn hidden(example: &Example) -> (usize, u32) {
+    example.hidden.expect("a diagnosis is hidden to be guessed")
+}
+
+/// The edges.
+pub(super) fn known_edges(example: &Example) -> &[(u32, u32)] {
+    example.edges.as_ref().expect("models and heads that need edges are refused where there are none")
 }
 
 impl Output {
-    fn new(width: usize, outputs: usize, parameters: &mut Parameters) -> Self {
+    pub(super) fn new(name: &str, width: usize, outputs: usize, parameters: &mut Parameters) -> Self {
         Output {
-            weight: parameters.matrix("head.weight", width, outputs),
-            bias: parameters.vector("head.bias", outputs, 0.0),
+            weight: parameters.matrix(&format!("{name}.weight"), width, outputs),
+            bias: parameters.vector(&format!("{name}.bias"), outputs, 0.0),
         }
     }
 
-    fn logits<T: Number>(&self, tape: &mut Tape<'_, T>, x: Matrix) -> Matrix {
-        tape.linear(
-            x,
-            Linear { weight: self.weight, bias: Some((self.bias, Activation::Identity)), dropout: None },
-        )
+    pub(super) fn logits<E: Engine>(&self, engine: &mut E, x: &E::Matrix) -> E::Matrix {
+        let bias = Some((self.bias, Activation::Identity));
+        engine.linear(x, Linear { weight: self.weight, bias, dropout: None })
     }
-}
-
-/// Room for the gradient of a matrix.
-fn room<T: Number>(tape: &mut Tape<'_, T>, of: Matrix) -> Vec<T> {
-    tape.room(tape.data(of).len())
 }

@@ -1,5 +1,6 @@
 //! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep are layers on each
-//! node and a sum. Each has a file of its own; what they share is in `block`.
+//! node and a sum. Each has a file of its own; what they share is in `block` and `attention`. All are written in the
+//! operations of an `Engine`: `play` runs them on this processor, and other engines can take a model through `run`.
 //!
 //! | name | mixes with | file |
 //! |---|---|---|
@@ -9,32 +10,38 @@
 //! | `gcn_p` | P | `gcn.rs` |
 //! | `gcn_random` | random weights | `gcn.rs` |
 //! | `shallow`, `deep` | nothing | `feed_forward.rs` |
+//! | `mime` | the true edges from diagnoses to treatments | `mime.rs` |
 
-use std::rc::Rc;
+use std::borrow::Cow;
 
 use gct_kernels::Number;
+use gct_kernels::engine::{Engine, Reach};
 use gct_kernels::pairs::Pairs;
-use gct_kernels::tape::{Attention, Matrix, Pool, Tape};
+use gct_kernels::tape::{Pool, Tape};
 use gct_kernels::weights::{Vector, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 
+mod attention;
 mod block;
 mod feed_forward;
 mod gcn;
 mod gct;
 mod head;
+mod mime;
 mod parameters;
 mod step;
 mod transformer;
 
+pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
 pub use feed_forward::{DeepConfig, ShallowConfig};
 pub use gcn::GcnConfig;
 pub use gct::{GctConfig, Regularizer};
 pub use head::{HeadConfig, Targets};
+pub use mime::MimeConfig;
 pub use parameters::{Named, Parameters};
 pub use step::{Scratch, Trainer};
 pub use transformer::TransformerConfig;
@@ -57,6 +64,8 @@ pub enum Config {
     Shallow(ShallowConfig),
     /// Layers on each node, a sum, layers on the sum.
     Deep(DeepConfig),
+    /// Diagnoses with the treatments they led to, then a sum.
+    Mime(MimeConfig),
 }
 
 impl Config {
@@ -73,6 +82,7 @@ impl Config {
             "gcn_random" => Ok(Config::GcnRandom(GcnConfig::default())),
             "shallow" => Ok(Config::Shallow(ShallowConfig::default())),
             "deep" => Ok(Config::Deep(DeepConfig::default())),
+            "mime" => Ok(Config::Mime(MimeConfig::default())),
             _ => Err(Error::UnknownName {
                 what: "model",
                 name: name.into(),
@@ -82,7 +92,22 @@ impl Config {
     }
 
     /// The names of all models.
-    pub const NAMES: [&str; 7] = ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep"];
+    pub const NAMES: [&str; 8] =
+        ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime"];
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Config::Gct(_) => "gct",
+            Config::Transformer(_) => "transformer",
+            Config::Gcn(_) => "gcn",
+            Config::GcnP(_) => "gcn_p",
+            Config::GcnRandom(_) => "gcn_random",
+            Config::Shallow(_) => "shallow",
+            Config::Deep(_) => "deep",
+            Config::Mime(_) => "mime",
+        }
+    }
 
     /// Refuses every value that makes no sense.
     ///
@@ -95,6 +120,7 @@ impl Config {
             Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => config.check(),
             Config::Shallow(config) => config.check(),
             Config::Deep(config) => config.check(),
+            Config::Mime(config) => config.check(),
         }
     }
 
@@ -105,12 +131,22 @@ impl Config {
             Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => config.width,
             Config::Shallow(config) => config.width,
             Config::Deep(config) => config.width,
+            Config::Mime(config) => config.width,
         }
     }
 
     /// Whether nodes look at all nodes, or only along the pairs that M allows.
     fn is_unrestricted(&self) -> bool {
         matches!(self, Config::Transformer(_) | Config::GcnRandom(_))
+    }
+
+    /// Whether nodes look only away from the visit.
+    fn is_directed(&self) -> bool {
+        match self {
+            Config::Gct(config) => config.attention.directed,
+            Config::Transformer(config) => config.attention.directed,
+            _ => false,
+        }
     }
 }
 
@@ -120,6 +156,7 @@ enum Layers {
     Transformer(transformer::Transformer),
     Gcn(gcn::Gcn),
     FeedForward(feed_forward::FeedForward),
+    Mime(mime::Mime),
 }
 
 /// A model with its head and its weights.
@@ -145,6 +182,8 @@ pub struct Pass {
     pub batch_terms: usize,
     /// The place of the first node in the batch.
     pub first_node: usize,
+    /// Whether the regulariser is wanted. Without it, only what the prediction needs is computed.
+    pub regularizes: bool,
 }
 
 /// What a model makes of some examples.
@@ -152,18 +191,18 @@ pub struct Pass {
 pub struct Outcome {
     /// The share of these examples in the batch's mean loss of prediction.
     pub prediction: f64,
-    /// And in its regulariser, not yet weighted.
+    /// And in its regulariser, not yet weighted: GCT's divergence, MiME's auxiliary loss. 0 if it was not wanted.
     pub regularizer: f64,
 }
 
 /// Where the rows of nodes have got to.
-struct Nodes {
-    /// One row per node.
-    all: Matrix,
+struct Nodes<E: Engine> {
+    /// One row per node that the head looks at.
+    all: E::Matrix,
     /// One row per visit.
-    visits: Matrix,
-    /// The attention of each block, if it has any.
-    attentions: Vec<Attention>,
+    visits: E::Matrix,
+    /// The attention of each head of each block, if it has any.
+    attentions: Vec<Vec<E::Attention>>,
 }
 
 impl<T: Number> Model<T> {
@@ -190,6 +229,7 @@ impl<T: Number> Model<T> {
             Config::Deep(config) => {
                 Layers::FeedForward(feed_forward::FeedForward::deep(config, &mut parameters))
             }
+            Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, &mut parameters)),
         };
         let head = head::Head::new(head, config, rows, &mut parameters)?;
         let weights = Weights::new(parameters.plan().clone(), parameters.initialize(seed));
@@ -221,16 +261,40 @@ impl<T: Number> Model<T> {
         &mut self.weights
     }
 
-    /// The pairs of an example that this model mixes along.
-    fn pairs(&self, example: &Example) -> Pairs {
-        if self.config.is_unrestricted() {
-            Pairs::full(example.nodes(), false)
-        } else {
-            example.allowed.clone()
+    /// Refuses data that lack what the model or its head must be given.
+    ///
+    /// # Errors
+    /// If edges are needed and not known.
+    pub fn check_data(&self, edges_are_known: bool) -> Result<()> {
+        let needs_edges = matches!(self.config, Config::Gcn(_) | Config::Mime(_));
+        match (edges_are_known, &self.head) {
+            (false, _) if needs_edges => Err(Error::setting(
+                "model",
+                self.config.name(),
+                "a model that is not given the true edges, because the data have none; try gct or gcn_p",
+            )),
+            (false, head::Head::Edges(_)) => Err(Error::setting(
+                "head",
+                "edges",
+                "labels or hidden_diagnosis, because the data have no edges to learn from",
+            )),
+            _ => Ok(()),
         }
     }
 
-    /// The loss of some examples of a batch; with gradients, theirs is added.
+    /// The pairs of nodes of each example that this model mixes along.
+    pub fn graphs(&self, examples: &[Example]) -> Vec<Pairs> {
+        let pairs = |example: &Example| {
+            let pairs = match self.config.is_unrestricted() {
+                true => Cow::Owned(Pairs::full(example.nodes(), false)),
+                false => Cow::Borrowed(&example.allowed),
+            };
+            if self.config.is_directed() { pairs.directed() } else { pairs.into_owned() }
+        };
+        examples.iter().map(pairs).collect()
+    }
+
+    /// The loss of some examples of a batch, on this processor; with gradients, theirs is added.
     ///
     /// # Panics
     /// If an example lacks what the model or the head needs: edges, labels, a hidden diagnosis.
@@ -240,97 +304,140 @@ impl<T: Number> Model<T> {
         targets: &Targets<'_>,
         pass: Pass,
         pool: &mut Pool<T>,
-        mut gradients: Option<&mut [T]>,
+        gradients: Option<&mut [T]>,
     ) -> Outcome {
-        let pairs: Vec<Pairs> = examples.iter().map(|example| self.pairs(example)).collect();
-        let mut tape = Tape::new(&self.weights, &pairs, pool);
-        let nodes = self.forward(&mut tape, examples, &pairs, pass);
-        let prediction = self.head.loss(&mut tape, &nodes, examples, targets, pass, gradients.as_deref_mut());
-        let regularizer = match &self.layers {
-            Layers::Gct(gct) => gct.regularizer(tape.divergence(), pass),
-            _ => 0.0,
-        };
+        let graphs = self.graphs(examples);
+        let mut tape = Tape::new(&self.weights, &graphs, pool, gradients.is_some());
+        let outcome = self.run(&mut tape, &graphs, examples, targets, pass);
         match gradients {
             Some(gradients) => tape.back(gradients),
             None => tape.finish(),
         }
+        outcome
+    }
+
+    /// The loss of some examples of a batch, on any engine. `graphs` are those of [`Model::graphs`].
+    ///
+    /// # Panics
+    /// As [`Model::play`].
+    pub fn run<E: Engine>(
+        &self,
+        engine: &mut E,
+        graphs: &[Pairs],
+        examples: &[Example],
+        targets: &Targets<'_>,
+        pass: Pass,
+    ) -> Outcome {
+        let (auxiliary, nodes) = self.forward(engine, graphs, examples, self.head.reach(), pass);
+        let prediction = self.head.loss(engine, &nodes, examples, targets, pass);
+        let regularizer = match &self.layers {
+            Layers::Gct(gct) if pass.regularizes => gct.regularizer(engine.divergence(), pass),
+            _ => auxiliary,
+        };
         Outcome { prediction, regularizer }
     }
 
-    /// Gives `look` the matrices on the tape after a forward pass: hidden states of the nodes and attention of each block, as
-    /// matrices over the nodes of each example.
+    /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each
+    /// block.
     pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&View<'_, T>) -> R) -> R {
-        let pairs: Vec<Pairs> = examples.iter().map(|example| self.pairs(example)).collect();
-        let mut pool = Pool::default();
-        let mut tape = Tape::new(&self.weights, &pairs, &mut pool);
-        let terms = Pass { dropout_key: None, batch_nodes: 1, batch_terms: 1, first_node: 0 };
-        let nodes = self.forward(&mut tape, examples, &pairs, terms);
-        look(&View { tape: &tape, nodes: &nodes, pairs: &pairs })
+        let (graphs, mut pool) = (self.graphs(examples), Pool::default());
+        let mut tape = Tape::new(&self.weights, &graphs, &mut pool, false);
+        let pass =
+            Pass { dropout_key: None, batch_nodes: 1, batch_terms: 1, first_node: 0, regularizes: false };
+        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::ALL, pass);
+        let logits =
+            self.head.can_answer(examples).then(|| self.head.logits(&mut tape, &nodes, examples)).flatten();
+        look(&View { tape: &tape, nodes: &nodes, logits, graphs: &graphs })
     }
 
-    fn forward(&self, tape: &mut Tape<'_, T>, examples: &[Example], pairs: &[Pairs], pass: Pass) -> Nodes {
-        let ids = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
-        let embedded = tape.embed(self.embedding, self.config.width(), ids);
-        match &self.layers {
-            Layers::Gct(gct) => gct.forward(tape, embedded, prior(examples), pass),
-            Layers::Transformer(transformer) => transformer.forward(tape, embedded, pass),
+    /// The share of these examples in an auxiliary loss, and the nodes that are wanted.
+    fn forward<E: Engine>(
+        &self,
+        engine: &mut E,
+        graphs: &[Pairs],
+        examples: &[Example],
+        wanted: Reach,
+        pass: Pass,
+    ) -> (f64, Nodes<E>) {
+        let ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
+        let embedded = engine.embed(self.embedding, self.config.width(), &ids);
+        let given = |matrix: fn(&Example) -> Vec<f32>| compact(examples, graphs, matrix);
+        let prior = || match self.config.is_directed() {
+            true => given(directed_prior),
+            false => examples.iter().flat_map(|example| example.prior.iter().copied()).collect(),
+        };
+        let nodes = match &self.layers {
+            Layers::Gct(gct) => gct.forward(engine, embedded, &prior(), wanted, pass),
+            Layers::Transformer(transformer) => transformer.forward(engine, embedded, wanted, pass),
             Layers::Gcn(gcn) => {
                 let mixing = match &self.config {
-                    Config::Gcn(_) => compact(examples, pairs, gcn::normalized_adjacency),
-                    Config::GcnRandom(_) => compact(examples, pairs, gcn::random_weights),
-                    _ => prior(examples),
+                    Config::Gcn(_) => given(gcn::normalized_adjacency),
+                    Config::GcnRandom(_) => given(gcn::random_weights),
+                    _ => prior(),
                 };
-                gcn.forward(tape, embedded, mixing, pass)
+                gcn.forward(engine, embedded, &mixing, wanted, pass)
             }
-            Layers::FeedForward(layers) => layers.forward(tape, embedded, pass),
-        }
+            Layers::FeedForward(layers) => layers.forward(engine, embedded, pass),
+            Layers::Mime(mime) => {
+                let pairs = [given(mime::orders), given(mime::members)];
+                return mime.forward(engine, &embedded, [&pairs[0], &pairs[1]], examples, pass);
+            }
+        };
+        (0.0, nodes)
     }
-}
-
-/// P of all examples.
-fn prior<T: Number>(examples: &[Example]) -> Rc<Vec<T>> {
-    let all = examples.iter().flat_map(|example| &example.prior);
-    Rc::new(all.map(|p| T::of(f64::from(*p))).collect())
 }
 
 /// The pair numbers of all examples, out of a matrix over the nodes of each.
-fn compact<T: Number>(
-    examples: &[Example],
-    pairs: &[Pairs],
-    matrix: impl Fn(&Example) -> Vec<f32>,
-) -> Rc<Vec<T>> {
-    let mut all = vec![T::ZERO; pairs.iter().map(Pairs::len).sum()];
+fn compact(examples: &[Example], graphs: &[Pairs], matrix: impl Fn(&Example) -> Vec<f32>) -> Vec<f32> {
+    let mut all = vec![0.0; graphs.iter().map(Pairs::len).sum()];
     let mut place = 0;
-    for (example, pairs) in examples.iter().zip(pairs) {
-        let matrix: Vec<T> = matrix(example).into_iter().map(|x| T::of(f64::from(x))).collect();
-        pairs.compact(&matrix, &mut all[place..]);
+    for (example, pairs) in examples.iter().zip(graphs) {
+        pairs.compact(&matrix(example), &mut all[place..]);
         place += pairs.len();
     }
-    Rc::new(all)
+    all
+}
+
+/// P of the pairs that look away from the visit, its rows normalised again.
+fn directed_prior(example: &Example) -> Vec<f32> {
+    let nodes = example.nodes();
+    let mut matrix = vec![0.0; nodes * nodes];
+    example.allowed.expand(&example.prior, &mut matrix);
+    for (node, row) in matrix.chunks_exact_mut(nodes).enumerate() {
+        row[..node].fill(0.0);
+    }
+    gcn::normalize(&mut matrix, nodes);
+    matrix
 }
 
 /// What a model computed on the way.
-pub struct View<'a, T> {
+pub struct View<'a, T: Number> {
     tape: &'a Tape<'a, T>,
-    nodes: &'a Nodes,
-    pairs: &'a [Pairs],
+    nodes: &'a Nodes<Tape<'a, T>>,
+    logits: Option<gct_kernels::tape::Matrix>,
+    graphs: &'a [Pairs],
 }
 
 impl<T: Number> View<'_, T> {
     /// The last hidden state of every node, row after row, example after example.
     pub fn nodes(&self) -> &[T] {
-        self.tape.data(self.nodes.all)
+        self.tape.data(&self.nodes.all)
     }
 
     /// The representation of every visit, row after row.
     pub fn visits(&self) -> &[T] {
-        self.tape.data(self.nodes.visits)
+        self.tape.data(&self.nodes.visits)
     }
 
-    /// The attention of each block, as a matrix over the nodes of each example.
-    pub fn attentions(&self) -> Vec<Vec<Vec<T>>> {
-        let expand = |attention: &Attention| {
-            let all = self.tape.attention(*attention);
+    /// The logits of labels or of hidden diagnoses, row after row; `None` for edges, or if no diagnosis is hidden.
+    pub fn logits(&self) -> Option<&[T]> {
+        self.logits.as_ref().map(|logits| self.tape.data(logits))
+    }
+
+    /// The attention of each block, of each of its heads, as a matrix over the nodes of each example.
+    pub fn attentions(&self) -> Vec<Vec<Vec<Vec<T>>>> {
+        let expand = |attention| {
+            let all = self.tape.attention(attention);
             let mut place = 0;
             let one = |pairs: &Pairs| {
                 let mut matrix = vec![T::ZERO; pairs.nodes() * pairs.nodes()];
@@ -338,16 +445,24 @@ impl<T: Number> View<'_, T> {
                 place += pairs.len();
                 matrix
             };
-            self.pairs.iter().map(one).collect()
+            self.graphs.iter().map(one).collect()
         };
-        self.nodes.attentions.iter().map(expand).collect()
+        self.nodes.attentions.iter().map(|heads| heads.iter().map(expand).collect()).collect()
     }
 }
 
-/// Refuses a width, a number or a rate that makes no sense.
+/// Refuses a width or a number that makes no sense.
 fn check_whole(name: &str, value: usize, most: usize) -> Result<()> {
     if (1..=most).contains(&value) {
         return Ok(());
     }
     Err(Error::setting(name, value, &format!("a whole number from 1 to {most}")))
+}
+
+/// Refuses the weight of a part of the loss that makes no sense.
+fn check_weight(name: &str, value: f64) -> Result<()> {
+    if (0.0..=1e6).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::setting(name, value, "a number from 0 to 1000000"))
 }

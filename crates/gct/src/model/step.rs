@@ -69,7 +69,7 @@ impl<T: Number> Trainer<T> {
         learning_rate: f64,
         dropout_key: u32,
     ) -> Outcome {
-        let pass = self.model.pass(batch, targets, Some(dropout_key));
+        let pass = Pass { dropout_key: Some(dropout_key), ..self.model.pass(batch, targets, true) };
         let parts = shards(batch);
         let model = &self.model;
         let outcomes: Vec<Outcome> = (self.shards.par_iter_mut().zip(parts))
@@ -109,16 +109,16 @@ impl<T: Number> Trainer<T> {
 }
 
 impl<T: Number> Model<T> {
-    /// What a pass over a whole batch needs to know about it.
-    pub(super) fn pass(&self, batch: &[Example], targets: &Targets<'_>, dropout_key: Option<u32>) -> Pass {
+    /// A pass over a whole batch without dropout.
+    pub fn pass(&self, batch: &[Example], targets: &Targets<'_>, regularizes: bool) -> Pass {
         let batch_nodes = batch.iter().map(Example::nodes).sum();
         let batch_terms = self.head.terms(batch, targets).max(1);
-        Pass { dropout_key, batch_nodes, batch_terms, first_node: 0 }
+        Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, regularizes }
     }
 
-    /// The mean loss over a batch, without dropout.
+    /// The mean loss of prediction over a batch, without dropout and without the regulariser.
     pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &mut Scratch<T>) -> Outcome {
-        let pass = self.pass(batch, targets, None);
+        let pass = self.pass(batch, targets, false);
         let outcomes: Vec<Outcome> = (scratch.pools.par_iter_mut().zip(shards(batch)))
             .map(|(pool, range)| self.play_in_chunks(batch, targets, range, pass, pool, None))
             .collect();

@@ -1,18 +1,15 @@
-//! Transformer encoder with one head and no positions (Equation 2):
+//! Transformer encoder without positions (Equation 2):
 //!
 //! ```text
 //! C(j) = MLP(softmax(Q(j) K(j)' / sqrt(d)) V(j))
 //! ```
 //!
-//! | paper | here | shape |
-//! |---|---|---|
-//! | W_Q, W_K, W_V | `blocks.j.query_key_value` | [width, 3 width] |
+//! Its parameters are those of `attention` and `block`.
 
-use gct_kernels::Number;
-use gct_kernels::tape::{Columns, Linear, Matrix, Tape};
-use gct_kernels::weights::Dense;
+use gct_kernels::engine::{Engine, Reach};
 use serde::{Deserialize, Serialize};
 
+use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
 use super::parameters::Parameters;
 use super::{Nodes, Pass, check_whole};
@@ -28,11 +25,18 @@ pub struct TransformerConfig {
     pub blocks: usize,
     /// Rates of dropout.
     pub dropout: Dropouts,
+    /// How nodes attend to each other.
+    pub attention: AttentionConfig,
 }
 
 impl Default for TransformerConfig {
     fn default() -> Self {
-        TransformerConfig { width: 128, blocks: 3, dropout: Dropouts::default() }
+        TransformerConfig {
+            width: 128,
+            blocks: 3,
+            dropout: Dropouts::default(),
+            attention: AttentionConfig::default(),
+        }
     }
 }
 
@@ -40,38 +44,41 @@ impl TransformerConfig {
     pub(super) fn check(&self) -> Result<()> {
         check_whole("width", self.width, 4096)?;
         check_whole("blocks", self.blocks, 100)?;
+        self.attention.check(self.width)?;
         self.dropout.check()
     }
 }
 
 pub(super) struct Transformer {
-    blocks: Vec<(Dense, Mlp)>,
-    width: usize,
+    blocks: Vec<(Heads, Mlp)>,
 }
 
 impl Transformer {
     pub(super) fn new(config: &TransformerConfig, parameters: &mut Parameters) -> Self {
         let width = config.width;
         let block = |number: usize| {
-            let name = format!("blocks.{number}.query_key_value");
-            let projection = parameters.matrix(&name, width, 3 * width);
-            (projection, Mlp::new(number, width, config.dropout, parameters))
+            let heads = Heads::new(number, width, true, &config.attention, parameters);
+            (heads, Mlp::new(number, width, config.dropout, parameters))
         };
-        Transformer { blocks: (0..config.blocks).map(block).collect(), width }
+        Transformer { blocks: (0..config.blocks).map(block).collect() }
     }
 
-    pub(super) fn forward<T: Number>(&self, tape: &mut Tape<'_, T>, mut x: Matrix, pass: Pass) -> Nodes {
-        let width = self.width;
+    pub(super) fn forward<E: Engine>(
+        &self,
+        engine: &mut E,
+        mut x: E::Matrix,
+        wanted: Reach,
+        pass: Pass,
+    ) -> Nodes<E> {
         let mut attentions = Vec::new();
-        for (projection, mlp) in &self.blocks {
-            let projected = tape.linear(x, Linear { weight: *projection, bias: None, dropout: None });
-            let part = |at: usize| Columns { matrix: projected, first: at * width, width };
-            let attention = tape.attend(part(0), part(1), 1.0 / (width as f64).sqrt(), None);
+        for (number, (heads, mlp)) in self.blocks.iter().enumerate() {
+            let reach = wanted.further(self.blocks.len() - 1 - number);
+            let projected = heads.project(engine, &x);
+            let attention = heads.attend(engine, &projected, None, reach);
+            let mixed = heads.mix(engine, &attention, &projected, reach);
             attentions.push(attention);
-            let mixed = tape.mix(attention, part(2));
-            x = mlp.forward(tape, x, mixed, pass);
+            x = mlp.forward(engine, &x, &mixed, reach, pass);
         }
-        let visits = tape.select(x, tape.first_rows());
-        Nodes { all: x, visits, attentions }
+        Nodes { visits: engine.within(&x, Reach::FIRST), all: x, attentions }
     }
 }

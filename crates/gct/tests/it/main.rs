@@ -4,7 +4,6 @@
 
 mod dataset;
 mod fixture;
-mod golden;
 mod model;
 mod prior;
 mod synthetic;

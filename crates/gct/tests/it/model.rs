@@ -40,7 +40,7 @@ fn sizes(encounter: &Encounter) -> [usize; 4] {
 
 fn heads(name: &str) -> Vec<HeadConfig> {
     let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
-    if name != "deep" {
+    if !["deep", "mime"].contains(&name) {
         heads.extend([HeadConfig::Edges { initial_bias: -3.0 }, HeadConfig::RawEdges]);
     }
     heads
@@ -202,23 +202,54 @@ fn settings_that_make_no_sense_are_refused() {
         "setting `regularization`: -1 is not allowed; expected a number from 0 to 1000000"
     );
     assert_eq!(
+        refused("gct", &[("attention", serde_json::json!({"heads": 3}))]),
+        "setting `attention.heads`: 3 is not allowed; expected a number that divides the width, 128"
+    );
+    assert_eq!(
+        refused("mime", &[("auxiliary", (-0.5).into())]),
+        "setting `auxiliary`: -0.5 is not allowed; expected a number from 0 to 1000000"
+    );
+    assert_eq!(
         refused("transformer", &[("dropout", serde_json::json!({"mlp": 1.0, "post_mlp": 0.0}))]),
         "setting `dropout.mlp`: 1 is not allowed; expected a number from 0 to less than 1"
     );
     assert_eq!(
         Config::named("gtc").unwrap_err().to_string(),
-        "unknown model `gtc`; known: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep"
+        "unknown model `gtc`; known: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime"
     );
-    let deep = Config::named("deep").unwrap();
-    let error = Model::<f32>::new(&deep, &HeadConfig::RawEdges, rows(), 0).err().unwrap();
-    assert!(error.to_string().contains("a vector for each node"), "{error}");
+    for name in ["deep", "mime"] {
+        let config = Config::named(name).unwrap();
+        let error = Model::<f32>::new(&config, &HeadConfig::RawEdges, rows(), 0).err().unwrap();
+        assert!(error.to_string().contains("a vector for each node"), "{error}");
+    }
+}
+
+#[test]
+fn what_needs_edges_is_refused_on_data_without_them() {
+    let check = |name: &str, head: HeadConfig, edges_are_known: bool| {
+        let model = Model::<f32>::new(&small(name, 0.0), &head, rows(), 0).unwrap();
+        model.check_data(edges_are_known).map_err(|error| error.to_string())
+    };
+    let labels = || HeadConfig::Labels { count: 1 };
+    for name in Config::NAMES {
+        assert_eq!(check(name, labels(), true), Ok(()));
+        let needs_edges = ["gcn", "mime"].contains(&name);
+        assert_eq!(check(name, labels(), false).is_err(), needs_edges, "{name}");
+    }
+    assert_eq!(
+        check("gcn", labels(), false).unwrap_err(),
+        "setting `model`: gcn is not allowed; expected a model that is not given the true edges, because the data \
+         have none; try gct or gcn_p"
+    );
+    assert!(check("gct", HeadConfig::RawEdges, false).is_err());
 }
 
 #[test]
 fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
     let examples = examples(&encounters(2), false);
     let nodes = examples.iter().map(Example::nodes).sum();
-    let pass = Pass { dropout_key: None, batch_nodes: nodes, batch_terms: 50, first_node: 0 };
+    let pass =
+        Pass { dropout_key: None, batch_nodes: nodes, batch_terms: 50, first_node: 0, regularizes: true };
     let mut values = Vec::new();
     for regularizer in ["released", "paper"] {
         let mut config = serde_json::to_value(small("gct", 0.0)).unwrap();

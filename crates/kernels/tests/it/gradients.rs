@@ -2,7 +2,7 @@
 //! against f64, in f32.
 
 use gct_kernels::loss::{self, Decoder};
-use gct_kernels::pairs::{self, Chain, Pairs, Rows};
+use gct_kernels::pairs::{self, Chain, Normalizer, Pairs, Rows};
 use gct_kernels::rows::{self, Activation, Dropout};
 use gct_kernels::{Level, Number, level};
 
@@ -108,6 +108,41 @@ fn allowed_pairs_are_neighbouring_groups_and_self() {
 }
 
 #[test]
+fn first_nodes_are_the_nearest_and_keep_their_places() {
+    let banded = Pairs::banded(&[1, 2, 3, 4], false);
+    assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| banded.count_within(steps)), [1, 3, 6, 10, 10]);
+    let full = Pairs::full(7, false);
+    assert_eq!([0, 1, usize::MAX].map(|steps| full.count_within(steps)), [1, 7, 7]);
+    // Nothing leads from the visit to treatments without a diagnosis.
+    let broken = Pairs::banded(&[1, 0, 3, 2], false);
+    assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| broken.count_within(steps)), [1, 1, 1, 1, 6]);
+    for layout in layouts() {
+        for rows in 0..=layout.nodes() {
+            let first = layout.of_first(rows);
+            let expected: Vec<_> = layout.places().filter(|(i, _, _)| *i < rows).collect();
+            assert_eq!(first.places().collect::<Vec<_>>(), expected);
+            assert_eq!(first.rows(), rows);
+            assert!(
+                expected
+                    .iter()
+                    .all(|(i, j, place)| { *place < first.len() && first.columns_end() > *i.max(j) })
+            );
+        }
+    }
+}
+
+#[test]
+fn directed_pairs_are_those_that_look_ahead() {
+    for layout in
+        [Pairs::full(7, false), Pairs::banded(&[1, 3, 5, 4], false), Pairs::banded(&[1, 0, 3, 2], false)]
+    {
+        let pairs = |layout: &Pairs| layout.places().map(|(i, j, _)| (i, j)).collect::<Vec<_>>();
+        let expected: Vec<_> = pairs(&layout).into_iter().filter(|(i, j)| j >= i).collect();
+        assert_eq!(pairs(&layout.directed()), expected);
+    }
+}
+
+#[test]
 fn mixing_is_a_product_with_the_whole_matrix() {
     let width = 5;
     for layout in layouts() {
@@ -143,9 +178,10 @@ fn mixing_is_a_product_with_the_whole_matrix() {
 
 /// Attention of one block inside a chain: before -> this -> after, all made from scores.
 #[test]
-fn softmax_and_divergence() {
+fn normalisers_and_divergence() {
     let (scale, weight) = (0.7, 0.3);
-    for layout in layouts() {
+    let both = |layout: Pairs| [Normalizer::Softmax, Normalizer::Sigmoid].map(|how| (layout.clone(), how));
+    for (layout, normalizer) in layouts().into_iter().flat_map(both) {
         let only = |matrix: Vec<f64>| {
             let mut compact = vec![0.0; layout.len()];
             layout.compact(&matrix, &mut compact);
@@ -154,7 +190,7 @@ fn softmax_and_divergence() {
         let n = layout.nodes();
         let attention = |s: &[f64]| {
             let (mut log_p, mut p) = (s.to_vec(), vec![0.0; layout.len()]);
-            pairs::softmax(&layout, scale, &mut log_p, &mut p);
+            pairs::normalize(&layout, normalizer, scale, true, &mut log_p, &mut p);
             (p, log_p)
         };
         let [s, before, after, upstream] = [1, 2, 3, 4].map(|seed| only(numbers(n * n, seed)));
@@ -168,11 +204,15 @@ fn softmax_and_divergence() {
         let (p, log_p) = attention(&s);
         let mut matrix = vec![0.0; n * n];
         layout.expand(&p, &mut matrix);
-        assert!(matrix.chunks(n).all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12), "rows sum to 1");
+        let sums_to_1 = |row: &[f64]| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12;
+        assert!(normalizer == Normalizer::Sigmoid || matrix.chunks(n).all(sums_to_1), "rows sum to 1");
+        for (_, _, place) in layout.places() {
+            assert!((log_p[place] - p[place].ln()).abs() < 1e-9, "logarithms are those of the weights");
+        }
 
         let mut d = upstream.clone();
         let chain = Chain { before: Some((&before, weight)), log_after: Some((&log_after, weight)) };
-        pairs::softmax_back(&layout, scale, &p, &log_p, chain, &mut d);
+        pairs::normalize_back(&layout, normalizer, scale, &p, Some(&log_p), chain, &mut d);
         let places: Vec<usize> = layout.places().map(|(_, _, place)| place).collect();
         let chosen = |all: &[f64]| places.iter().map(|place| all[*place]).collect::<Vec<f64>>();
         check("scores", &chosen(&s), &chosen(&d), |moved| {
@@ -243,7 +283,7 @@ fn everything<T: Number>() -> Vec<f64> {
     let rows = Rows { data: &x, stride: width };
     let (mut s, mut p) = (vec![T::ZERO; layout.len()], vec![T::ZERO; layout.len()]);
     pairs::dots(&layout, width, rows, rows, &mut s, &mut vec![T::ZERO; layout.scratch(width)]);
-    pairs::softmax(&layout, 0.09, &mut s, &mut p);
+    pairs::normalize(&layout, Normalizer::Softmax, 0.09, true, &mut s, &mut p);
     let mut mixed = vec![T::ZERO; nodes * width];
     pairs::mix(&layout, width, &p, rows, &mut mixed, width);
     let (mut normal, mut inverse_sd, mut out) =

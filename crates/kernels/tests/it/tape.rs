@@ -1,11 +1,10 @@
 //! A small model of every operation, its gradient against finite differences, and laws of the record.
 
-use std::rc::Rc;
-
 use gct_kernels::Number;
-use gct_kernels::pairs::Pairs;
+use gct_kernels::engine::{Attend, Columns, DecoderParameters, Engine, Leash, Linear, Norm, Reach};
+use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::{Activation, Dropout};
-use gct_kernels::tape::{Columns, Leash, Linear, Norm, Pool, Tape};
+use gct_kernels::tape::{Pool, Tape};
 use gct_kernels::weights::{Dense, Plan, Vector, Weights};
 
 use crate::finite_differences::{check, numbers};
@@ -20,7 +19,7 @@ struct Model {
     blocks: [Block; 2],
     label: Dense,
     label_bias: Vector,
-    decoder: Vector,
+    decoder: DecoderParameters,
 }
 
 struct Block {
@@ -46,7 +45,8 @@ impl Model {
             }
         };
         let blocks = [block(&mut plan), block(&mut plan)];
-        let (label, label_bias, decoder) = (plan.dense(WIDTH, 2), plan.vector(2), plan.vector(2));
+        let (label, label_bias) = (plan.dense(WIDTH, 2), plan.vector(2));
+        let decoder = DecoderParameters { scale: plan.vector(1), bias: plan.vector(1) };
         Model { plan, table, blocks, label, label_bias, decoder }
     }
 }
@@ -55,7 +55,7 @@ struct Graph {
     pairs: Pairs,
     ids: Vec<u32>,
     edges: Vec<(u32, u32)>,
-    given: Vec<f64>,
+    given: Vec<f32>,
 }
 
 fn graphs() -> Vec<Graph> {
@@ -72,7 +72,7 @@ fn graphs() -> Vec<Graph> {
         }
         pairs.compact(&matrix, &mut given);
         let ids = numbers(n, seed + 1).iter().map(|x| ((x + 1.0) * 4.4) as u32).collect();
-        Graph { pairs, ids, edges, given }
+        Graph { pairs, ids, edges, given: given.into_iter().map(|p| p as f32).collect() }
     };
     vec![
         graph(&[1, 2, 3, 2], 1, vec![(0, 1), (0, 2), (1, 3), (2, 5), (3, 6)]),
@@ -81,73 +81,104 @@ fn graphs() -> Vec<Graph> {
     ]
 }
 
+/// Which of its roads a model takes.
+#[derive(Debug, Clone, Copy)]
+struct Roads {
+    normalizer: Normalizer,
+    /// Whether attention is held near the one before it.
+    leash: bool,
+    /// Which rows the second block gives.
+    reach: Reach,
+}
+
+const ROADS: [Roads; 4] = [
+    Roads { normalizer: Normalizer::Softmax, leash: true, reach: Reach::ALL },
+    Roads { normalizer: Normalizer::Sigmoid, leash: true, reach: Reach::ALL },
+    Roads { normalizer: Normalizer::Softmax, leash: true, reach: Reach::FIRST },
+    Roads { normalizer: Normalizer::Softmax, leash: false, reach: Reach::FIRST },
+];
+
 /// The loss of some graphs; with gradients, they are added to.
 fn play<T: Number>(
     model: &Model,
+    roads: Roads,
     weights: &Weights<T>,
     graphs: &[Graph],
     first_row: usize,
     pool: &mut Pool<T>,
-    mut gradients: Option<&mut [T]>,
+    gradients: Option<&mut [T]>,
 ) -> f64 {
     let pairs: Vec<Pairs> = graphs.iter().map(|graph| graph.pairs.clone()).collect();
-    let mut tape = Tape::new(weights, &pairs, pool);
-    let ids = graphs.iter().flat_map(|graph| graph.ids.iter().copied()).collect();
-    let mut x = tape.embed(model.table, WIDTH, ids);
-    let given = graphs.iter().flat_map(|graph| graph.given.iter().map(|p| T::of(*p))).collect();
-    let given = tape.given(Rc::new(given));
-    let mut before = given;
+    let mut tape = Tape::new(weights, &pairs, pool, gradients.is_some());
+    let ids: Vec<u32> = graphs.iter().flat_map(|graph| graph.ids.iter().copied()).collect();
+    let mut x = tape.embed(model.table, WIDTH, &ids);
+    let given: Vec<f32> = graphs.iter().flat_map(|graph| graph.given.iter().copied()).collect();
+    let given = tape.given(&given);
+    let mut before = given.clone();
+    let mut loss = 0.0;
     for (number, block) in model.blocks.iter().enumerate() {
-        let qkv = tape.linear(x, Linear { weight: block.attention, bias: None, dropout: None });
-        let part = |at: usize| Columns { matrix: qkv, first: at * WIDTH, width: WIDTH };
-        let attention = tape.attend(part(0), part(1), 0.4, Some(Leash { before, weight: 0.3 }));
-        before = attention;
-        let mixed = tape.mix(if number == 0 { given } else { attention }, part(2));
-        let middle = tape.add_norm(x, mixed, block.norms[0]);
+        // With a leash, all attend; else only those whose result is asked for.
+        let (reach, attending) = match (number, roads.leash) {
+            (0, true) => (Reach::ALL, Reach::ALL),
+            (0, false) => (roads.reach.further(1), roads.reach.further(1)),
+            (_, true) => (roads.reach, Reach::ALL),
+            (_, false) => (roads.reach, roads.reach),
+        };
+        x = tape.within(&x, attending.further(1));
+        let qkv = tape.linear(&x, Linear::plain(block.attention));
+        let part = |at: usize| Columns { matrix: &qkv, first: at * WIDTH, width: WIDTH };
         let dropout = |key, width| Some(Dropout::new(0.2, key, first_row * width));
-        let hidden = tape.linear(
-            middle,
-            Linear {
-                weight: block.hidden.0,
-                bias: Some((block.hidden.1, Activation::Relu)),
-                dropout: dropout(number as u32, 10),
-            },
-        );
-        let out = tape.linear(
-            hidden,
-            Linear {
-                weight: block.out.0,
-                bias: Some((block.out.1, Activation::Identity)),
-                dropout: dropout(number as u32 + 50, WIDTH),
-            },
-        );
-        x = tape.add_norm(middle, out, block.norms[1]);
+        let layer = |(weight, bias): (Dense, Vector), activation, dropout| Linear {
+            weight,
+            bias: Some((bias, activation)),
+            dropout,
+        };
+        let how = Attend {
+            scale: 0.4,
+            normalizer: roads.normalizer,
+            leash: roads.leash.then_some(Leash { before: &before, weight: 0.3 }),
+            reach: attending,
+        };
+        let attention = tape.attend(part(0), part(1), how);
+        let mixed = tape.mix(if number == 0 { &given } else { &attention }, part(2), reach);
+        before = attention;
+        x = tape.within(&x, reach);
+        let middle = tape.add_norm(&x, &mixed, block.norms[0]);
+        let hidden = tape.linear(&middle, layer(block.hidden, Activation::Relu, dropout(number as u32, 10)));
+        let out =
+            tape.linear(&hidden, layer(block.out, Activation::Identity, dropout(number as u32 + 50, WIDTH)));
+        x = tape.add_norm(&middle, &out, block.norms[1]);
     }
-    let edges: Vec<&[(u32, u32)]> = graphs.iter().map(|graph| &graph.edges[..]).collect();
-    let mut loss = 0.7 * tape.edge_loss(x, Some(model.decoder), &edges, 0.7, gradients.as_deref_mut());
+    if roads.reach == Reach::ALL {
+        let edges: Vec<&[(u32, u32)]> = graphs.iter().map(|graph| &graph.edges[..]).collect();
+        loss += 0.7 * tape.edge_loss(&x, Some(model.decoder), &edges, 0.7);
+    }
+    // Labels from the first node, from the sum of all, and from what single operations make of them.
+    let nodes: Vec<(usize, usize)> = (0..graphs.len()).map(|graph| (graph, 0)).collect();
+    let (first, chosen, sum) = (tape.within(&x, Reach::FIRST), tape.select(&x, &nodes), tape.sum(&x));
+    let (product, total) = (tape.multiply(&first, &sum), tape.add(&chosen, &sum));
+    let positive = tape.relu(&total);
+    let half = |tape: &mut Tape<'_, T>, of| {
+        let all = tape.side_by_side(&[of, positive.clone()]);
+        let narrow = Linear::plain(model.blocks[0].hidden.0);
+        let (left, right) = (tape.linear(&first, narrow), tape.linear(&positive, narrow));
+        let wide = tape.side_by_side(&[left, right, all]);
+        let classes = graphs.iter().map(|graph| graph.pairs.nodes());
+        0.2 * tape.class_loss(&wide, classes, 0.2)
+    };
+    loss += half(&mut tape, product.clone());
+    let mut visits = vec![first.clone(), sum, product];
+    if roads.reach == Reach::ALL {
+        // A whole matrix may be mixed and used elsewhere too.
+        visits.push(tape.mix(&given, Columns { matrix: &x, first: 0, width: WIDTH }, Reach::FIRST));
+    }
+    for visit in visits {
+        let bias = Some((model.label_bias, Activation::Identity));
+        let logits = tape.linear(&visit, Linear { weight: model.label, bias, dropout: None });
+        let labels = graphs.iter().flat_map(|graph| [Some(true), (graph.ids[0] > 3).then_some(false)]);
+        loss += tape.label_loss(&logits, labels, 1.0);
+    }
     loss += 0.3 * tape.divergence();
-    // A label from the first node and one from the sum of all.
-    let first = tape.first_rows();
-    for from_sum in [false, true] {
-        let visit = if from_sum { tape.sum(x) } else { tape.select(x, first.clone()) };
-        let logits = tape.linear(
-            visit,
-            Linear {
-                weight: model.label,
-                bias: Some((model.label_bias, Activation::Identity)),
-                dropout: None,
-            },
-        );
-        let parts: Vec<(f64, T)> = (tape.data(logits).iter().enumerate())
-            .map(|(i, logit)| gct_kernels::loss::binary(*logit, i % 2 == 0))
-            .collect();
-        loss += parts.iter().map(|(loss, _)| loss).sum::<f64>();
-        if gradients.is_some() {
-            let mut d = tape.room(parts.len());
-            parts.iter().zip(&mut d).for_each(|((_, slope), d)| *d = *slope);
-            tape.seed(logits, d);
-        }
-    }
     match gradients {
         Some(gradients) => tape.back(gradients),
         None => tape.finish(),
@@ -159,15 +190,17 @@ fn play<T: Number>(
 fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
     let (model, graphs) = (Model::new(), graphs());
     let values: Vec<f64> = numbers(model.plan.len(), 3).iter().map(|x| x * 0.7).collect();
-    let loss = |values: &[f64]| {
-        let weights = Weights::new(model.plan.clone(), values.to_vec());
-        play(&model, &weights, &graphs, 0, &mut Pool::default(), None)
-    };
-    let mut gradients = vec![0.0; values.len()];
-    let weights = Weights::new(model.plan.clone(), values.clone());
-    let got = play(&model, &weights, &graphs, 0, &mut Pool::default(), Some(&mut gradients));
-    assert_eq!(got, loss(&values), "the gradient changes nothing in the loss");
-    check("parameters", &values, &gradients, loss);
+    for roads in ROADS {
+        let loss = |values: &[f64]| {
+            let weights = Weights::new(model.plan.clone(), values.to_vec());
+            play(&model, roads, &weights, &graphs, 0, &mut Pool::default(), None)
+        };
+        let mut gradients = vec![0.0; values.len()];
+        let weights = Weights::new(model.plan.clone(), values.clone());
+        let got = play(&model, roads, &weights, &graphs, 0, &mut Pool::default(), Some(&mut gradients));
+        assert_eq!(got, loss(&values), "the gradient changes nothing in the loss");
+        check(&format!("{roads:?}"), &values, &gradients, loss);
+    }
 }
 
 #[test]
@@ -176,10 +209,11 @@ fn graphs_do_not_see_each_other_and_memory_is_used_again() {
     let weights = Weights::new(model.plan.clone(), numbers(model.plan.len(), 3));
     let mut pool = Pool::default();
     let (mut together, mut apart) = (vec![0.0; model.plan.len()], vec![0.0; model.plan.len()]);
-    let loss = play(&model, &weights, &graphs, 0, &mut pool, Some(&mut together));
+    let loss = play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, Some(&mut together));
     let (mut sum, mut row) = (0.0, 0);
     for graph in &graphs {
-        sum += play(&model, &weights, std::slice::from_ref(graph), row, &mut pool, Some(&mut apart));
+        sum +=
+            play(&model, ROADS[0], &weights, std::slice::from_ref(graph), row, &mut pool, Some(&mut apart));
         row += graph.pairs.nodes();
     }
     assert!((loss - sum).abs() < 1e-9, "{loss} {sum}");
@@ -187,7 +221,7 @@ fn graphs_do_not_see_each_other_and_memory_is_used_again() {
         assert!((together - apart).abs() < 1e-9 * (1.0 + apart.abs()), "{together} {apart}");
     }
     // What the pool holds by now must not matter.
-    assert_eq!(play(&model, &weights, &graphs, 0, &mut pool, None), loss);
+    assert_eq!(play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, None), loss);
 }
 
 #[test]
@@ -196,8 +230,8 @@ fn memory_does_not_grow() {
     let weights = Weights::new(model.plan.clone(), numbers(model.plan.len(), 3));
     let (mut pool, mut gradients) = (Pool::default(), vec![0.0; model.plan.len()]);
     let mut play_once = || {
-        play(&model, &weights, &graphs, 0, &mut pool, Some(&mut gradients));
-        play(&model, &weights, &graphs, 0, &mut pool, None);
+        play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, Some(&mut gradients));
+        play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, None);
         pool.buffers()
     };
     let first = play_once();

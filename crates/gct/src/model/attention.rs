@@ -1,0 +1,176 @@
+//! Attention with one or several heads (Equation 2), for Transformer and GCT:
+//!
+//! ```text
+//! A = softmax(Q K' / sqrt(d) + M),   mixed = A V
+//! ```
+//!
+//! | paper | here | shape |
+//! |---|---|---|
+//! | W_Q, W_K, W_V | `blocks.j.query_key_value` | [width, 3 width] |
+//! | W_V, where there is no attention | `blocks.j.value` | [width, width] |
+//! | | `blocks.j.join`, with several heads side by side | [width, width] |
+//!
+//! Columns are those of the queries, head after head, then of the keys, then of the values. The paper has one head; several
+//! heads, the sigmoid and directed attention are options of the authors' code. Deviation from it: heads that stand
+//! side by side share the width among them, where theirs are each as wide as the model.
+
+use gct_kernels::engine::{Attend, Columns, Engine, Leash, Linear, Reach};
+use gct_kernels::pairs;
+use gct_kernels::weights::Dense;
+use serde::{Deserialize, Serialize};
+
+use super::check_whole;
+use super::parameters::Parameters;
+use crate::error::{Error, Result};
+
+/// How nodes attend to each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AttentionConfig {
+    /// Attentions side by side.
+    pub heads: usize,
+    /// How they come together again.
+    pub join: Join,
+    /// What makes weights of scores.
+    pub normalizer: Normalizer,
+    /// Whether nodes look only away from the visit, so that everything gathers in it.
+    pub directed: bool,
+}
+
+/// How several heads come together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// Side by side, each with its share of the width, and then through a matrix.
+    #[default]
+    Concat,
+    /// Added, each as wide as the model.
+    Sum,
+}
+
+/// What makes weights of scores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Normalizer {
+    /// Weights of a row sum to 1.
+    #[default]
+    Softmax,
+    /// Every weight is between 0 and 1.
+    Sigmoid,
+}
+
+impl Default for AttentionConfig {
+    fn default() -> Self {
+        AttentionConfig {
+            heads: 1,
+            join: Join::default(),
+            normalizer: Normalizer::default(),
+            directed: false,
+        }
+    }
+}
+
+impl AttentionConfig {
+    pub(super) fn check(&self, width: usize) -> Result<()> {
+        check_whole("attention.heads", self.heads, 64)?;
+        if self.join == Join::Concat && !width.is_multiple_of(self.heads) {
+            let allowed = format!("a number that divides the width, {width}");
+            return Err(Error::setting("attention.heads", self.heads, &allowed));
+        }
+        Ok(())
+    }
+
+    fn head_width(&self, width: usize) -> usize {
+        match self.join {
+            Join::Concat => width / self.heads,
+            Join::Sum => width,
+        }
+    }
+}
+
+/// The attention of one block, or its values alone.
+pub(super) struct Heads {
+    projection: Dense,
+    has_attention: bool,
+    join: Option<Dense>,
+    config: AttentionConfig,
+    width: usize,
+}
+
+impl Heads {
+    /// Queries, keys and values; without attention, values alone.
+    pub(super) fn new(
+        block: usize,
+        width: usize,
+        has_attention: bool,
+        config: &AttentionConfig,
+        parameters: &mut Parameters,
+    ) -> Self {
+        let columns = config.heads * config.head_width(width);
+        let name = format!("blocks.{block}");
+        let projection = match has_attention {
+            true => parameters.matrix(&format!("{name}.query_key_value"), width, 3 * columns),
+            false => parameters.matrix(&format!("{name}.value"), width, columns),
+        };
+        let joins = config.heads > 1 && config.join == Join::Concat;
+        let join = joins.then(|| parameters.matrix(&format!("{name}.join"), columns, width));
+        Heads { projection, has_attention, join, config: config.clone(), width }
+    }
+
+    pub(super) fn has_attention(&self) -> bool {
+        self.has_attention
+    }
+
+    /// Queries, keys and values of nodes.
+    pub(super) fn project<E: Engine>(&self, engine: &mut E, x: &E::Matrix) -> E::Matrix {
+        engine.linear(x, Linear::plain(self.projection))
+    }
+
+    fn columns<'a, M>(&self, projected: &'a M, part: usize, head: usize) -> Columns<'a, M> {
+        let width = self.config.head_width(self.width);
+        Columns { matrix: projected, first: (part * self.config.heads + head) * width, width }
+    }
+
+    /// The attention of each head, over the nodes within reach. `before` are those of the block before, with the weight of
+    /// the divergence from them.
+    pub(super) fn attend<E: Engine>(
+        &self,
+        engine: &mut E,
+        projected: &E::Matrix,
+        before: Option<(&[E::Attention], f64)>,
+        reach: Reach,
+    ) -> Vec<E::Attention> {
+        let scale = 1.0 / (self.config.head_width(self.width) as f64).sqrt();
+        let normalizer = match self.config.normalizer {
+            Normalizer::Softmax => pairs::Normalizer::Softmax,
+            Normalizer::Sigmoid => pairs::Normalizer::Sigmoid,
+        };
+        (0..self.config.heads)
+            .map(|head| {
+                let leash = before.map(|(before, weight)| Leash { before: &before[head], weight });
+                let [query, key] = [0, 1].map(|part| self.columns(projected, part, head));
+                engine.attend(query, key, Attend { scale, normalizer, leash, reach })
+            })
+            .collect()
+    }
+
+    /// The values of nodes within reach, mixed by each head's attention.
+    pub(super) fn mix<E: Engine>(
+        &self,
+        engine: &mut E,
+        attentions: &[E::Attention],
+        projected: &E::Matrix,
+        reach: Reach,
+    ) -> E::Matrix {
+        let values = if self.has_attention { 2 } else { 0 };
+        let mut mixed: Vec<E::Matrix> = (attentions.iter().enumerate())
+            .map(|(head, attention)| engine.mix(attention, self.columns(projected, values, head), reach))
+            .collect();
+        if let Some(join) = self.join {
+            let all = engine.side_by_side(&mixed);
+            return engine.linear(&all, Linear::plain(join));
+        }
+        let first = mixed.remove(0);
+        mixed.iter().fold(first, |sum, other| engine.add(&sum, other))
+    }
+}

@@ -1,0 +1,160 @@
+//! MiME (Choi et al. 2018), which is given the true edges between diagnoses and treatments. With s = ReLU:
+//!
+//! ```text
+//! e = s(E_d),   r = sum over the treatments of d of s(E_m)
+//! o = s(W_o (e + s(W_dm e) * r)),   visit = sum of o over the diagnoses
+//! ```
+//!
+//! | here | shape | |
+//! |---|---|---|
+//! | `gate` | [width, width] | W_dm |
+//! | `out` | [width, width] | W_o |
+//! | `diagnosis`, `treatment` | [width, codes] | of the auxiliary loss |
+//!
+//! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is its weight, 0
+//! leaves it out. It is the mean over the nodes of a batch. Labs have no part in it.
+
+use gct_kernels::engine::{Columns, Engine, Linear, Reach};
+use gct_kernels::rows::Activation;
+use gct_kernels::weights::{Dense, Vector};
+use serde::{Deserialize, Serialize};
+
+use super::block::{check_rate, dropout};
+use super::head::{Output, known_edges};
+use super::parameters::Parameters;
+use super::{Nodes, Pass, check_weight, check_whole};
+use crate::batch::{EmbeddingRows, Example};
+use crate::error::Result;
+use crate::record::CodeKind;
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MimeConfig {
+    /// Numbers per code.
+    pub width: usize,
+    /// Rate of dropout of o.
+    pub dropout: f64,
+    /// The weight of the auxiliary loss.
+    pub auxiliary: f64,
+}
+
+impl Default for MimeConfig {
+    fn default() -> Self {
+        MimeConfig { width: 128, dropout: 0.0, auxiliary: 0.0 }
+    }
+}
+
+impl MimeConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        check_whole("width", self.width, 4096)?;
+        check_weight("auxiliary", self.auxiliary)?;
+        check_rate("dropout", self.dropout)
+    }
+}
+
+pub(super) struct Mime {
+    gate: (Dense, Vector),
+    out: (Dense, Vector),
+    auxiliary: Option<[Output; 2]>,
+    rows: EmbeddingRows,
+    config: MimeConfig,
+}
+
+impl Mime {
+    pub(super) fn new(config: &MimeConfig, rows: EmbeddingRows, parameters: &mut Parameters) -> Self {
+        let width = config.width;
+        let mut layer = |name: &str| {
+            let weight = parameters.matrix(&format!("{name}.weight"), width, width);
+            (weight, parameters.vector(&format!("{name}.bias"), width, 0.0))
+        };
+        let (gate, out) = (layer("gate"), layer("out"));
+        let auxiliary = (config.auxiliary > 0.0).then(|| {
+            [CodeKind::Diagnosis, CodeKind::Treatment].map(|kind| {
+                Output::new(&format!("auxiliary.{}", kind.name()), width, rows.codes(kind), parameters)
+            })
+        });
+        Mime { gate, out, auxiliary, rows, config: config.clone() }
+    }
+
+    /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses mean anything.
+    /// `orders` and `members` are the pair numbers of [`orders`] and [`members`].
+    pub(super) fn forward<E: Engine>(
+        &self,
+        engine: &mut E,
+        x: &E::Matrix,
+        [orders, members]: [&[f32]; 2],
+        examples: &[Example],
+        pass: Pass,
+    ) -> (f64, Nodes<E>) {
+        let width = self.config.width;
+        let [orders, members] = [orders, members].map(|pairs| engine.given(pairs));
+        let e = engine.relu(x);
+        let r = engine.mix(&orders, Columns { matrix: &e, first: 0, width }, Reach::ALL);
+        let layer = |(weight, bias): (Dense, Vector), rate| Linear {
+            weight,
+            bias: Some((bias, Activation::Relu)),
+            dropout: dropout(pass, rate, 0, width),
+        };
+        let gate = engine.linear(&e, layer(self.gate, 0.0));
+        let gated = engine.multiply(&gate, &r);
+        let both = engine.add(&e, &gated);
+        let o = engine.linear(&both, layer(self.out, self.config.dropout));
+        let sum = engine.mix(&members, Columns { matrix: &o, first: 0, width }, Reach::FIRST);
+        let auxiliary = self.auxiliary_loss(engine, &o, examples, pass);
+        (auxiliary, Nodes { all: o, visits: sum, attentions: Vec::new() })
+    }
+
+    fn auxiliary_loss<E: Engine>(
+        &self,
+        engine: &mut E,
+        o: &E::Matrix,
+        examples: &[Example],
+        pass: Pass,
+    ) -> f64 {
+        let Some([diagnosis, treatment]) = self.auxiliary.as_ref().filter(|_| pass.regularizes) else {
+            return 0.0;
+        };
+        let share = 1.0 / pass.batch_nodes as f64;
+        let weight = self.config.auxiliary * share;
+        let (mut places, mut classes, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+        for (graph, example) in examples.iter().enumerate() {
+            for node in example.range(CodeKind::Diagnosis) {
+                // A hidden diagnosis is not to be told here.
+                let Some((_, id)) = self.rows.code_at(example.ids[node]) else { continue };
+                places.push((graph, node));
+                classes.push(id as usize);
+                let first = labels.len();
+                labels.resize(first + self.rows.codes(CodeKind::Treatment), Some(false));
+                for (_, effect) in known_edges(example).iter().filter(|(cause, _)| *cause as usize == node) {
+                    let treatment = self.rows.code_at(example.ids[*effect as usize]);
+                    labels[first + treatment.expect("a diagnosis leads to codes").1 as usize] = Some(true);
+                }
+            }
+        }
+        let of_diagnoses = engine.select(o, &places);
+        let logits = diagnosis.logits(engine, &of_diagnoses);
+        let of_codes = engine.class_loss(&logits, classes.into_iter(), weight);
+        let logits = treatment.logits(engine, &of_diagnoses);
+        share * (of_codes + engine.label_loss(&logits, labels.into_iter(), weight))
+    }
+}
+
+/// 1 where a diagnosis led to a treatment, row after row.
+pub(super) fn orders(example: &Example) -> Vec<f32> {
+    let mut matrix = vec![0.0; example.nodes() * example.nodes()];
+    let diagnoses = example.range(CodeKind::Diagnosis);
+    for (cause, effect) in known_edges(example).iter().map(|(i, j)| (*i as usize, *j as usize)) {
+        if diagnoses.contains(&cause) {
+            matrix[cause * example.nodes() + effect] = 1.0;
+        }
+    }
+    matrix
+}
+
+/// 1 from the visit to each of its diagnoses, row after row.
+pub(super) fn members(example: &Example) -> Vec<f32> {
+    let mut matrix = vec![0.0; example.nodes() * example.nodes()];
+    matrix[example.range(CodeKind::Diagnosis)].fill(1.0);
+    matrix
+}

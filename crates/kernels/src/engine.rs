@@ -1,0 +1,193 @@
+//! Models are written once, forward, in these operations. Two engines play them: [`Tape`](crate::tape::Tape), which is fast on
+//! a processor, and one of plain tensor operations for any device, in a crate of its own, that the first is checked against.
+//!
+//! A matrix has one row per node, graph after graph, or only the rows that a [`Reach`] takes in.
+
+use crate::pairs::Normalizer;
+use crate::rows::{Activation, Dropout};
+use crate::weights::{Dense, Vector};
+
+/// The nodes of each graph that are at most so many steps along its pairs away from its first node. Nodes are ordered by that
+/// distance, so these are always the first ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reach(usize);
+
+impl Reach {
+    /// The first node.
+    pub const FIRST: Reach = Reach(0);
+
+    /// Every node.
+    pub const ALL: Reach = Reach(usize::MAX);
+
+    /// These nodes and those so many steps further away.
+    pub fn further(self, steps: usize) -> Reach {
+        Reach(self.0.saturating_add(steps))
+    }
+
+    /// How many steps.
+    pub fn steps(self) -> usize {
+        self.0
+    }
+}
+
+/// Some columns of a matrix, or all. A matrix of which only some are used may be used for nothing else, and each column once.
+#[derive(Debug)]
+pub struct Columns<'a, M> {
+    /// Which matrix.
+    pub matrix: &'a M,
+    /// The first column.
+    pub first: usize,
+    /// How many.
+    pub width: usize,
+}
+
+impl<M> Clone for Columns<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Columns<'_, M> {}
+
+/// A linear layer with what follows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Linear {
+    /// The matrix.
+    pub weight: Dense,
+    /// What is added, and what is done with the sum.
+    pub bias: Option<(Vector, Activation)>,
+    /// What is dropped of that; only with a bias.
+    pub dropout: Option<Dropout>,
+}
+
+impl Linear {
+    /// A layer that is nothing but its matrix.
+    pub fn plain(weight: Dense) -> Self {
+        Linear { weight, bias: None, dropout: None }
+    }
+}
+
+/// A LayerNorm.
+#[derive(Debug, Clone, Copy)]
+pub struct Norm {
+    /// Its gain.
+    pub gain: Vector,
+    /// Its bias.
+    pub bias: Vector,
+    /// What keeps its quotient finite.
+    pub epsilon: f64,
+}
+
+/// How scores become an attention.
+#[derive(Debug)]
+pub struct Attend<'a, A> {
+    /// What scores are multiplied with.
+    pub scale: f64,
+    /// What is done with them then.
+    pub normalizer: Normalizer,
+    /// How far it may stray.
+    pub leash: Option<Leash<'a, A>>,
+    /// Who attends.
+    pub reach: Reach,
+}
+
+/// How far an attention may stray from the one before it.
+#[derive(Debug)]
+pub struct Leash<'a, A> {
+    /// The one before it.
+    pub before: &'a A,
+    /// The weight, in the loss, of the sum over rows of the divergence between the two. The same along a chain.
+    pub weight: f64,
+}
+
+/// Edge reconstruction's scale and bias among the parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct DecoderParameters {
+    /// What inner products are multiplied with ...
+    pub scale: Vector,
+    /// ... and what is added, to make a logit.
+    pub bias: Vector,
+}
+
+/// Operations on the nodes of a batch of graphs. Losses add `weight` times what they return to what is minimised.
+pub trait Engine {
+    /// A matrix.
+    type Matrix: Clone;
+
+    /// Weights between the nodes of each graph.
+    type Attention: Clone;
+
+    /// A row of the table for every id.
+    fn embed(&mut self, table: Vector, width: usize, ids: &[u32]) -> Self::Matrix;
+
+    /// x W, with bias, activation and dropout.
+    fn linear(&mut self, x: &Self::Matrix, layer: Linear) -> Self::Matrix;
+
+    /// LayerNorm(a + b).
+    fn add_norm(&mut self, a: &Self::Matrix, b: &Self::Matrix, norm: Norm) -> Self::Matrix;
+
+    /// max(x, 0).
+    fn relu(&mut self, x: &Self::Matrix) -> Self::Matrix;
+
+    /// a + b.
+    fn add(&mut self, a: &Self::Matrix, b: &Self::Matrix) -> Self::Matrix;
+
+    /// a * b, element by element.
+    fn multiply(&mut self, a: &Self::Matrix, b: &Self::Matrix) -> Self::Matrix;
+
+    /// The columns of one, then those of the next.
+    fn side_by_side(&mut self, parts: &[Self::Matrix]) -> Self::Matrix;
+
+    /// An attention that is given: the pair numbers of all graphs, one after the other.
+    fn given(&mut self, pairs: &[f32]) -> Self::Attention;
+
+    /// The attention of queries to keys.
+    fn attend(
+        &mut self,
+        query: Columns<'_, Self::Matrix>,
+        key: Columns<'_, Self::Matrix>,
+        how: Attend<'_, Self::Attention>,
+    ) -> Self::Attention;
+
+    /// Every node within reach takes the weighted sum of those it attends to.
+    fn mix(
+        &mut self,
+        attention: &Self::Attention,
+        x: Columns<'_, Self::Matrix>,
+        reach: Reach,
+    ) -> Self::Matrix;
+
+    /// The rows of the nodes within reach.
+    fn within(&mut self, x: &Self::Matrix, reach: Reach) -> Self::Matrix;
+
+    /// One row per graph: the sum over its nodes.
+    fn sum(&mut self, x: &Self::Matrix) -> Self::Matrix;
+
+    /// The rows of some nodes, each given by its graph and its place there.
+    fn select(&mut self, x: &Self::Matrix, nodes: &[(usize, usize)]) -> Self::Matrix;
+
+    /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. `edges` has one list per graph,
+    /// with each edge once; without a decoder, inner products are logits.
+    fn edge_loss(
+        &mut self,
+        z: &Self::Matrix,
+        decoder: Option<DecoderParameters>,
+        edges: &[&[(u32, u32)]],
+        weight: f64,
+    ) -> f64;
+
+    /// Cross entropy of labels, summed; row after row, `None` is left out.
+    fn label_loss(
+        &mut self,
+        logits: &Self::Matrix,
+        labels: impl Iterator<Item = Option<bool>>,
+        weight: f64,
+    ) -> f64;
+
+    /// Cross entropy of one class per row, summed.
+    fn class_loss(&mut self, logits: &Self::Matrix, classes: impl Iterator<Item = usize>, weight: f64)
+    -> f64;
+
+    /// The sum of all divergences between attentions and those before them, not weighted.
+    fn divergence(&mut self) -> f64;
+}

@@ -1,0 +1,348 @@
+//! Every operation, played as it is written down.
+
+use std::rc::Rc;
+
+use super::{Attention, Matrix, Operation, Part, Tape, Weighting};
+use crate::Number;
+use crate::engine::{Attend, Columns, DecoderParameters, Engine, Linear, Norm, Reach};
+use crate::gemm::{Into, Left, Right, gemm};
+use crate::loss::{self, Decoder};
+use crate::pairs::{self, Pairs};
+use crate::rows;
+use crate::weights::{Dense, Vector};
+
+impl From<Columns<'_, Matrix>> for Part {
+    fn from(columns: Columns<'_, Matrix>) -> Part {
+        Part { place: columns.matrix.place, first: columns.first, width: columns.width }
+    }
+}
+
+impl<T: Number> Engine for Tape<'_, T> {
+    type Matrix = Matrix;
+    type Attention = Attention;
+
+    fn embed(&mut self, table: Vector, width: usize, ids: &[u32]) -> Matrix {
+        let mut data = self.take(ids.len() * width);
+        let table_rows = table.of(self.weights.values());
+        for (id, out) in ids.iter().zip(data.chunks_exact_mut(width)) {
+            out.copy_from_slice(&table_rows[*id as usize * width..][..width]);
+        }
+        let out = self.push(data, width, Some(Reach::ALL));
+        self.record(|| Operation::Embed { table, ids: ids.to_vec(), out: out.place });
+        out
+    }
+
+    fn linear(&mut self, x: &Matrix, layer: Linear) -> Matrix {
+        let Dense { inputs, outputs, .. } = layer.weight;
+        let rows = self.data(x).len() / inputs;
+        let mut data = self.take(rows * outputs);
+        let weight = Right::packed(self.weights.forward(layer.weight), inputs);
+        gemm(
+            [rows, outputs, inputs],
+            Left::rows(self.data(x), inputs),
+            weight,
+            &mut data,
+            outputs,
+            Into::Set,
+        );
+        if let Some((bias, activation)) = layer.bias {
+            let bias = bias.of(self.weights.values());
+            rows::bias_activation(outputs, activation, layer.dropout, bias, &mut data);
+        }
+        let out = self.push(data, outputs, self.values[x.place].reach);
+        self.record(|| Operation::Linear { x: x.place, layer, out: out.place });
+        out
+    }
+
+    fn add_norm(&mut self, a: &Matrix, b: &Matrix, norm: Norm) -> Matrix {
+        let (width, len) = (self.values[a.place].width, self.data(a).len());
+        let [mut normal, mut inverse_sd, mut data] = [len, len / width, len].map(|len| self.take(len));
+        let [gain, bias] = [norm.gain, norm.bias].map(|vector| vector.of(self.weights.values()));
+        let (x, y) = (self.data(a), self.data(b));
+        rows::add_norm(width, norm.epsilon, x, y, gain, bias, &mut normal, &mut inverse_sd, &mut data);
+        let out = self.push(data, width, self.values[a.place].reach);
+        if self.learns {
+            let (a, b, out) = (a.place, b.place, out.place);
+            self.operations.push(Operation::AddNorm { a, b, norm, normal, inverse_sd, out });
+        } else {
+            self.pool.give(normal);
+            self.pool.give(inverse_sd);
+        }
+        out
+    }
+
+    fn relu(&mut self, x: &Matrix) -> Matrix {
+        let out = self.map([x, x], |x, _| x.larger(T::ZERO));
+        self.record(|| Operation::Relu { x: x.place, out: out.place });
+        out
+    }
+
+    fn add(&mut self, a: &Matrix, b: &Matrix) -> Matrix {
+        let out = self.map([a, b], |a, b| a + b);
+        self.record(|| Operation::Add { a: a.place, b: b.place, out: out.place });
+        out
+    }
+
+    fn multiply(&mut self, a: &Matrix, b: &Matrix) -> Matrix {
+        let out = self.map([a, b], |a, b| a * b);
+        self.record(|| Operation::Multiply { a: a.place, b: b.place, out: out.place });
+        out
+    }
+
+    fn side_by_side(&mut self, parts: &[Matrix]) -> Matrix {
+        let width: usize = parts.iter().map(|part| self.values[part.place].width).sum();
+        let rows = self.data(&parts[0]).len() / self.values[parts[0].place].width;
+        let mut data = self.take(rows * width);
+        let mut first = 0;
+        for part in parts {
+            let part_width = self.values[part.place].width;
+            for (from, to) in self.data(part).chunks_exact(part_width).zip(data.chunks_exact_mut(width)) {
+                to[first..first + part_width].copy_from_slice(from);
+            }
+            first += part_width;
+        }
+        let out = self.push(data, width, self.values[parts[0].place].reach);
+        self.record(|| {
+            let parts = parts.iter().map(|part| part.place).collect();
+            Operation::SideBySide { parts, out: out.place }
+        });
+        out
+    }
+
+    fn given(&mut self, pairs: &[f32]) -> Attention {
+        let mut p = self.take(pairs.len());
+        for (p, given) in p.iter_mut().zip(pairs) {
+            *p = T::of(f64::from(*given));
+        }
+        self.push_attention(p, None, Reach::ALL, None, true)
+    }
+
+    fn attend(
+        &mut self,
+        query: Columns<'_, Matrix>,
+        key: Columns<'_, Matrix>,
+        how: Attend<'_, Attention>,
+    ) -> Attention {
+        let Attend { scale, normalizer, leash, reach } = how;
+        let [query, key] = [query, key].map(Part::from);
+        let (spans, of_query, of_key) =
+            (self.spans(reach), self.spans_of(query.place), self.spans_of(key.place));
+        let len = spans.iter().map(|span| span.pairs.len()).sum();
+        let (mut log_p, mut p) = (self.take(len), self.take(len));
+        let mut scratch = self.scratch(query.width);
+        let before = leash.as_ref().map(|leash| {
+            let before = &self.attentions[leash.before.place];
+            assert_eq!(before.reach, reach, "a divergence is between the same rows");
+            (Rc::clone(&before.p), before.log_p.clone())
+        });
+        for ((span, of_query), of_key) in spans.iter().zip(of_query.iter()).zip(of_key.iter()) {
+            check_columns(&span.pairs, of_key.rows.len());
+            let (s, p) = (&mut log_p[span.places.clone()], &mut p[span.places.clone()]);
+            let (x, y) = (self.rows_of(query, &of_query.rows), self.rows_of(key, &of_key.rows));
+            pairs::dots(&span.pairs, query.width, x, y, s, &mut scratch);
+            pairs::normalize(&span.pairs, normalizer, scale, before.is_some(), s, p);
+            if let Some((before, log_before)) = &before {
+                let log_before = log_before.as_ref().map(|log| &log[span.places.clone()]);
+                let before = &before[span.places.clone()];
+                self.divergence += pairs::divergence(&span.pairs, before, log_before, s);
+            }
+        }
+        self.pool.give(scratch);
+        let log_p = match leash {
+            Some(_) => Some(Rc::new(log_p)),
+            None => {
+                self.pool.give(log_p);
+                None
+            }
+        };
+        let before = leash.map(|leash| (leash.before.place, leash.weight));
+        let out = self.push_attention(p, log_p, reach, before, false);
+        if let Some((before, _)) = before {
+            self.attentions[before].after = Some(out.place);
+        }
+        self.record(|| Operation::Attend { query, key, scale, normalizer, out: out.place });
+        out
+    }
+
+    fn mix(&mut self, attention: &Attention, x: Columns<'_, Matrix>, reach: Reach) -> Matrix {
+        let x = Part::from(x);
+        let (spans, of_x) = (self.spans(reach), self.spans_of(x.place));
+        let of_attention = self.spans(self.attentions[attention.place].reach);
+        let rows: usize = spans.iter().map(|span| span.rows.len()).sum();
+        let mut data = self.take(rows * x.width);
+        let p = &self.attentions[attention.place].p;
+        for ((span, of_attention), of_x) in spans.iter().zip(of_attention.iter()).zip(of_x.iter()) {
+            check_columns(&span.pairs, of_x.rows.len());
+            let out = &mut data[span.rows.start * x.width..];
+            let p = &p[of_attention.places.clone()];
+            pairs::mix(&span.pairs, x.width, p, self.rows_of(x, &of_x.rows), out, x.width);
+        }
+        let out = self.push(data, x.width, Some(reach));
+        self.record(|| Operation::Mix { attention: attention.place, x, reach, out: out.place });
+        out
+    }
+
+    fn within(&mut self, x: &Matrix, reach: Reach) -> Matrix {
+        let (from, to, width) = (self.spans_of(x.place), self.spans(reach), self.values[x.place].width);
+        let rows: usize = to.iter().map(|span| span.rows.len()).sum();
+        if rows * width == self.data(x).len() {
+            return x.clone();
+        }
+        let mut data = self.take(rows * width);
+        for (from, to) in from.iter().zip(to.iter()) {
+            let (first, len) = (from.rows.start * width, to.rows.len() * width);
+            data[to.rows.start * width..][..len].copy_from_slice(&self.data(x)[first..][..len]);
+        }
+        let out = self.push(data, width, Some(reach));
+        self.record(|| Operation::Within { x: x.place, out: out.place });
+        out
+    }
+
+    fn sum(&mut self, x: &Matrix) -> Matrix {
+        let (spans, width) = (self.spans_of(x.place), self.values[x.place].width);
+        let mut data = self.take(spans.len() * width);
+        data.fill(T::ZERO);
+        for (span, out) in spans.iter().zip(data.chunks_exact_mut(width)) {
+            for row in span.rows.clone() {
+                rows::add(&self.data(x)[row * width..][..width], out);
+            }
+        }
+        let out = self.push(data, width, Some(Reach::FIRST));
+        self.record(|| Operation::Sum { x: x.place, out: out.place });
+        out
+    }
+
+    fn select(&mut self, x: &Matrix, nodes: &[(usize, usize)]) -> Matrix {
+        let (spans, width) = (self.spans_of(x.place), self.values[x.place].width);
+        let row = |&(graph, node): &(usize, usize)| {
+            assert!(node < spans[graph].rows.len(), "node {node} of graph {graph} is out of reach");
+            spans[graph].rows.start + node
+        };
+        let rows: Vec<usize> = nodes.iter().map(row).collect();
+        let mut data = self.take(rows.len() * width);
+        for (row, out) in rows.iter().zip(data.chunks_exact_mut(width)) {
+            out.copy_from_slice(&self.data(x)[row * width..][..width]);
+        }
+        let out = self.push(data, width, None);
+        self.record(|| Operation::Select { x: x.place, rows, out: out.place });
+        out
+    }
+
+    fn edge_loss(
+        &mut self,
+        z: &Matrix,
+        parameters: Option<DecoderParameters>,
+        edges: &[&[(u32, u32)]],
+        weight: f64,
+    ) -> f64 {
+        let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
+        let most = self.graphs.iter().map(Pairs::nodes).max().unwrap_or(0).next_multiple_of(16);
+        let (mut logits, mut turned) = (self.pool.take(most * most), self.pool.take(width * most));
+        let mut d_z = self.learns.then(|| self.pool.take(self.data(z).len()));
+        let decoder = parameters.map_or(Decoder { scale: T::ONE, bias: T::ZERO }, |parameters| {
+            let first = |vector: Vector| vector.of(self.weights.values())[0];
+            Decoder { scale: first(parameters.scale), bias: first(parameters.bias) }
+        });
+        let (mut loss, mut gradients) = (0.0, [0.0, 0.0]);
+        for (span, edges) in spans.iter().zip(edges) {
+            let range = span.rows.start * width..span.rows.end * width;
+            let (one, gradient) = loss::edges(
+                [span.rows.len(), width],
+                decoder,
+                &self.data(z)[range.clone()],
+                edges,
+                weight,
+                &mut logits,
+                &mut turned,
+                d_z.as_mut().map(|d_z| &mut d_z[range]),
+            );
+            loss += one;
+            gradients = [gradients[0] + gradient.scale, gradients[1] + gradient.bias];
+        }
+        self.pool.give(logits);
+        self.pool.give(turned);
+        if let Some(d_z) = d_z {
+            self.contribute(z.place, &Rc::new(d_z));
+        }
+        if let Some(DecoderParameters { scale, bias }) = parameters {
+            self.record(|| Operation::Known { parameters: [scale.start, bias.start], gradients });
+        }
+        loss
+    }
+
+    fn label_loss(
+        &mut self,
+        logits: &Matrix,
+        labels: impl Iterator<Item = Option<bool>>,
+        weight: f64,
+    ) -> f64 {
+        let mut d = self.pool.take(self.data(logits).len());
+        let mut loss = 0.0;
+        for ((logit, label), d) in self.data(logits).iter().zip(labels).zip(&mut d) {
+            let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label));
+            loss += one;
+            *d = slope * T::of(weight);
+        }
+        self.seed(logits, d);
+        loss
+    }
+
+    fn class_loss(&mut self, logits: &Matrix, classes: impl Iterator<Item = usize>, weight: f64) -> f64 {
+        let mut d = self.pool.take(self.data(logits).len());
+        d.copy_from_slice(self.data(logits));
+        let rows = d.chunks_exact_mut(self.values[logits.place].width);
+        let loss = rows.zip(classes).map(|(logits, class)| loss::classes(logits, class, weight)).sum();
+        self.seed(logits, d);
+        loss
+    }
+
+    fn divergence(&mut self) -> f64 {
+        self.divergence
+    }
+}
+
+impl<T: Number> Tape<'_, T> {
+    fn map(&mut self, [a, b]: [&Matrix; 2], f: impl Fn(T, T) -> T) -> Matrix {
+        let mut data = self.take(self.data(a).len());
+        for ((a, b), out) in self.data(a).iter().zip(self.data(b)).zip(&mut data) {
+            *out = f(*a, *b);
+        }
+        self.push(data, self.values[a.place].width, self.values[a.place].reach)
+    }
+
+    fn push_attention(
+        &mut self,
+        p: Vec<T>,
+        log_p: Option<Rc<Vec<T>>>,
+        reach: Reach,
+        before: Option<(usize, f64)>,
+        is_given: bool,
+    ) -> Attention {
+        let (held, place) = (Rc::new(()), self.attentions.len());
+        self.attentions.push(Weighting {
+            p: Rc::new(p),
+            log_p,
+            d_p: None,
+            reach,
+            before,
+            after: None,
+            is_given,
+            held: Rc::clone(&held),
+        });
+        Attention { place, _held: held }
+    }
+
+    /// Leaves the gradient of the loss on a matrix, for [`Tape::back`] to begin with.
+    fn seed(&mut self, matrix: &Matrix, gradient: Vec<T>) {
+        if self.learns {
+            self.contribute(matrix.place, &Rc::new(gradient));
+        } else {
+            self.pool.give(gradient);
+        }
+    }
+}
+
+/// Nobody may look at a node whose row is not there: it would be that of another graph.
+fn check_columns(pairs: &Pairs, rows: usize) {
+    assert!(pairs.columns_end() <= rows, "{} nodes are looked at, but {rows} are there", pairs.columns_end());
+}

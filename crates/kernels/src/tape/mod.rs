@@ -1,0 +1,296 @@
+//! A tape is made for a chunk of graphs small enough that all it holds stays in the processor's cache, played forward as it
+//! is written and then backward, and thrown away; its memory goes back to a `Pool` for the next chunk. Forward and
+//! backward of one chunk together beat forward of the whole batch and then backward of it, because what was
+//! computed is still in the cache when its gradient is.
+//!
+//! A tape that does not learn keeps nothing that nobody asks for any more.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::Number;
+use crate::engine::{Linear, Norm, Reach};
+use crate::pairs::{Normalizer, Pairs, Rows};
+use crate::weights::{Vector, Weights};
+
+mod backward;
+mod forward;
+mod pool;
+
+pub use pool::Pool;
+
+/// A matrix on the tape.
+#[derive(Debug, Clone)]
+pub struct Matrix {
+    place: usize,
+    _held: Rc<()>,
+}
+
+/// Weights between the nodes of each graph on the tape.
+#[derive(Debug, Clone)]
+pub struct Attention {
+    place: usize,
+    _held: Rc<()>,
+}
+
+struct Value<T> {
+    data: Vec<T>,
+    width: usize,
+    /// Which rows it has; `None` if they were selected one by one.
+    reach: Option<Reach>,
+    /// The gradient of the loss, once something has contributed to it. Shared while two matrices have the same one.
+    gradient: Option<Rc<Vec<T>>>,
+    /// Held by every handle too.
+    held: Rc<()>,
+}
+
+/// Pair numbers of all graphs, one after the other.
+struct Weighting<T> {
+    p: Rc<Vec<T>>,
+    /// Their logarithms, if there is a use for them.
+    log_p: Option<Rc<Vec<T>>>,
+    d_p: Option<Vec<T>>,
+    /// Which rows it has.
+    reach: Reach,
+    /// The attention before it, and the weight of their divergence.
+    before: Option<(usize, f64)>,
+    after: Option<usize>,
+    /// Whether it was given, not computed.
+    is_given: bool,
+    held: Rc<()>,
+}
+
+/// Columns of the matrix at a place.
+#[derive(Clone, Copy)]
+struct Part {
+    place: usize,
+    first: usize,
+    width: usize,
+}
+
+/// What was done, with the places of what it was done to and of what came out.
+enum Operation<T> {
+    Embed {
+        table: Vector,
+        ids: Vec<u32>,
+        out: usize,
+    },
+    Linear {
+        x: usize,
+        layer: Linear,
+        out: usize,
+    },
+    AddNorm {
+        a: usize,
+        b: usize,
+        norm: Norm,
+        normal: Vec<T>,
+        inverse_sd: Vec<T>,
+        out: usize,
+    },
+    Relu {
+        x: usize,
+        out: usize,
+    },
+    Add {
+        a: usize,
+        b: usize,
+        out: usize,
+    },
+    Multiply {
+        a: usize,
+        b: usize,
+        out: usize,
+    },
+    SideBySide {
+        parts: Vec<usize>,
+        out: usize,
+    },
+    Attend {
+        query: Part,
+        key: Part,
+        scale: f64,
+        normalizer: Normalizer,
+        out: usize,
+    },
+    Mix {
+        attention: usize,
+        x: Part,
+        reach: Reach,
+        out: usize,
+    },
+    Within {
+        x: usize,
+        out: usize,
+    },
+    Sum {
+        x: usize,
+        out: usize,
+    },
+    Select {
+        x: usize,
+        rows: Vec<usize>,
+        out: usize,
+    },
+    /// Gradients of single parameters that are known already.
+    Known {
+        parameters: [usize; 2],
+        gradients: [f64; 2],
+    },
+}
+
+/// The record.
+pub struct Tape<'a, T> {
+    weights: &'a Weights<T>,
+    graphs: &'a [Pairs],
+    pool: &'a mut Pool<T>,
+    learns: bool,
+    spans: Vec<(Reach, Rc<[Span]>)>,
+    values: Vec<Value<T>>,
+    attentions: Vec<Weighting<T>>,
+    operations: Vec<Operation<T>>,
+    divergence: f64,
+}
+
+/// The rows of one graph that are within some reach.
+struct Span {
+    /// Their pairs.
+    pairs: Pairs,
+    /// Their places in a matrix.
+    rows: Range<usize>,
+    /// The places of their pair numbers.
+    places: Range<usize>,
+}
+
+impl<'a, T: Number> Tape<'a, T> {
+    /// An empty record for these graphs, to go back or not.
+    pub fn new(weights: &'a Weights<T>, graphs: &'a [Pairs], pool: &'a mut Pool<T>, learns: bool) -> Self {
+        Tape {
+            weights,
+            graphs,
+            pool,
+            learns,
+            spans: Vec::new(),
+            values: Vec::new(),
+            attentions: Vec::new(),
+            operations: Vec::new(),
+            divergence: 0.0,
+        }
+    }
+
+    /// The numbers of a matrix, row after row.
+    pub fn data(&self, matrix: &Matrix) -> &[T] {
+        &self.values[matrix.place].data
+    }
+
+    /// The weights of an attention, graph after graph.
+    pub fn attention(&self, attention: &Attention) -> &[T] {
+        &self.attentions[attention.place].p
+    }
+
+    /// The rows of each graph that are within reach.
+    fn spans(&mut self, reach: Reach) -> Rc<[Span]> {
+        if let Some((_, spans)) = self.spans.iter().find(|(of, _)| *of == reach) {
+            return Rc::clone(spans);
+        }
+        let (mut row, mut place) = (0, 0);
+        let span = |pairs: &Pairs| {
+            let pairs = match pairs.count_within(reach.steps()) {
+                all if all == pairs.nodes() => pairs.clone(),
+                some => pairs.of_first(some),
+            };
+            let rows = row..row + pairs.rows();
+            let places = place..place + pairs.len();
+            (row, place) = (rows.end, places.end);
+            Span { pairs, rows, places }
+        };
+        let spans: Rc<[Span]> = self.graphs.iter().map(span).collect();
+        self.spans.push((reach, Rc::clone(&spans)));
+        spans
+    }
+
+    /// The rows of each graph in a matrix.
+    fn spans_of(&mut self, place: usize) -> Rc<[Span]> {
+        let reach = self.values[place].reach.expect("the rows of a matrix are those of its graphs");
+        self.spans(reach)
+    }
+
+    fn push(&mut self, data: Vec<T>, width: usize, reach: Option<Reach>) -> Matrix {
+        let (held, place) = (Rc::new(()), self.values.len());
+        self.values.push(Value { data, width, reach, gradient: None, held: Rc::clone(&held) });
+        Matrix { place, _held: held }
+    }
+
+    fn record(&mut self, operation: impl FnOnce() -> Operation<T>) {
+        if self.learns {
+            self.operations.push(operation());
+        }
+    }
+
+    /// Memory for `len` numbers, whatever they are. Without going back, what nobody holds is free to be used.
+    fn take(&mut self, len: usize) -> Vec<T> {
+        if !self.learns {
+            for value in self.values.iter_mut().filter(|value| Rc::strong_count(&value.held) == 1) {
+                if !value.data.is_empty() {
+                    self.pool.give(std::mem::take(&mut value.data));
+                }
+            }
+            for place in 0..self.attentions.len() {
+                if Rc::strong_count(&self.attentions[place].held) == 1 {
+                    self.forget(place);
+                }
+            }
+        }
+        self.pool.take(len)
+    }
+
+    /// Gives back the memory of an attention.
+    fn forget(&mut self, place: usize) {
+        let weighting = &mut self.attentions[place];
+        let (p, log_p, d_p) =
+            (std::mem::take(&mut weighting.p), weighting.log_p.take(), weighting.d_p.take());
+        for buffer in [Some(p), log_p].into_iter().flatten().filter(|buffer| !buffer.is_empty()) {
+            self.release(buffer);
+        }
+        if let Some(d_p) = d_p {
+            self.pool.give(d_p);
+        }
+    }
+
+    /// Gives back the memory of something that nobody else has.
+    fn release(&mut self, buffer: Rc<Vec<T>>) {
+        if let Ok(buffer) = Rc::try_unwrap(buffer) {
+            self.pool.give(buffer);
+        }
+    }
+
+    /// Room for the largest graph in [`dots`](crate::pairs::dots).
+    fn scratch(&mut self, width: usize) -> Vec<T> {
+        let room = self.graphs.iter().map(|pairs| pairs.scratch(width)).max().unwrap_or(0);
+        self.pool.take(room)
+    }
+
+    fn rows_of(&self, part: Part, rows: &Range<usize>) -> Rows<'_, T> {
+        let value = &self.values[part.place];
+        Rows { data: &value.data[rows.start * value.width + part.first..], stride: value.width }
+    }
+
+    /// Throws the record away and keeps its memory.
+    pub fn finish(mut self) {
+        for value in std::mem::take(&mut self.values) {
+            if !value.data.is_empty() {
+                self.pool.give(value.data);
+            }
+            if let Some(gradient) = value.gradient {
+                self.release(gradient);
+            }
+        }
+        (0..self.attentions.len()).for_each(|place| self.forget(place));
+        for operation in std::mem::take(&mut self.operations) {
+            if let Operation::AddNorm { normal, inverse_sd, .. } = operation {
+                self.pool.give(normal);
+                self.pool.give(inverse_sd);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters of every shape.
+
+use gct::batch::{EmbeddingRows, Example};
+use gct::model::{Config, HeadConfig, Model, Normalizer, Outcome, Pass, Targets, Trainer};
+use gct::record::PerKind;
+use gct_kernels::Number;
+use gct_kernels::tape::Pool;
+use gct_plain::{Device, Plain};
+use serde_json::{Value, json};
+
+const CODES: u32 = 60;
+
+pub(crate) fn rows() -> EmbeddingRows {
+    EmbeddingRows::new(PerKind { diagnosis: CODES, treatment: CODES, lab: CODES })
+}
+
+/// Numbers between 0 and 1, by a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() * end as f64) as usize
+    }
+}
+
+/// An encounter with so many diagnoses, treatments and labs. Some codes have no edge at all.
+pub(crate) fn example([diagnoses, treatments, labs]: [usize; 3], hides: bool, seed: u64) -> Example {
+    let mut numbers = Numbers(seed);
+    let sizes = [1, diagnoses, treatments, labs];
+    let nodes: usize = sizes.iter().sum();
+    let first_of = [0, 1, 1 + CODES, 1 + 2 * CODES];
+    let mut ids = Vec::new();
+    for (kind, size) in sizes.into_iter().enumerate() {
+        let start = numbers.below(CODES as usize);
+        ids.extend((0..size).map(|at| match kind {
+            0 => EmbeddingRows::VISIT,
+            _ => first_of[kind] + ((start + at) as u32) % CODES,
+        }));
+    }
+    let mut edges: Vec<(u32, u32)> = (1..=diagnoses as u32).map(|diagnosis| (0, diagnosis)).collect();
+    let starts = [0, 1, 1 + diagnoses, 1 + diagnoses + treatments];
+    for kind in [1, 2] {
+        for effect in 0..sizes[kind + 1] {
+            if sizes[kind] > 0 && numbers.next() < 0.7 {
+                let cause = starts[kind] + numbers.below(sizes[kind]);
+                edges.push((cause as u32, (starts[kind + 1] + effect) as u32));
+            }
+        }
+    }
+    let kind_of = |node: usize| starts.iter().rposition(|start| *start <= node).unwrap();
+    let mut prior = vec![0.0; nodes * nodes];
+    for (i, row) in prior.chunks_exact_mut(nodes).enumerate() {
+        for (j, cell) in row.iter_mut().enumerate() {
+            // Pairs that were never seen together have a prior of 0.
+            if i == j || (kind_of(i).abs_diff(kind_of(j)) == 1 && numbers.next() < 0.8) {
+                *cell = numbers.next() as f32 + 0.05;
+            }
+        }
+        let sum: f32 = row.iter().sum();
+        row.iter_mut().for_each(|cell| *cell /= sum);
+    }
+    let hidden = (hides && diagnoses > 0).then(|| {
+        let node = 1 + numbers.below(diagnoses);
+        let id = ids[node] - 1;
+        ids[node] = rows().hidden();
+        (node, id)
+    });
+    Example::from_parts(sizes, ids, Some(edges), &prior, hidden)
+}
+
+/// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them twice.
+pub(crate) fn batch(hides: bool) -> Vec<Example> {
+    let shapes = [[1, 0, 0], [1, 4, 0], [3, 1, 2], [8, 13, 20], [17, 0, 0], [5, 0, 9], [2, 3, 1], [2, 3, 1]];
+    let mut batch: Vec<Example> =
+        shapes.iter().enumerate().map(|(at, shape)| example(*shape, hides, 40 + at as u64)).collect();
+    batch.push(example([50, 50, 50], hides, 7));
+    batch.push(batch[3].clone());
+    batch
+}
+
+fn config(name: &str, changes: &Value) -> Config {
+    let mut config = serde_json::to_value(Config::named(name).unwrap()).unwrap();
+    config["width"] = 12.into();
+    for (key, value) in changes.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    serde_json::from_value(config).unwrap()
+}
+
+/// Every model, and every option of those that have any.
+fn configs() -> Vec<Config> {
+    let dropout = json!({"mlp": 0.3, "post_mlp": 0.2});
+    let mut all: Vec<Config> = Config::NAMES.iter().map(|name| config(name, &json!({}))).collect();
+    for name in ["gct", "transformer"] {
+        for attention in [
+            json!({"heads": 3}),
+            json!({"heads": 2, "join": "sum"}),
+            json!({"normalizer": "sigmoid"}),
+            json!({"directed": true}),
+            json!({"heads": 2, "normalizer": "sigmoid", "directed": true}),
+        ] {
+            all.push(config(name, &json!({"attention": attention})));
+        }
+        all.push(config(name, &json!({"dropout": dropout})));
+    }
+    all.push(config("gct", &json!({"regularizer": "paper", "regularization": 2.0})));
+    all.push(config("gct", &json!({"regularization": 3.0, "attention": {"heads": 2}})));
+    all.push(config("gcn", &json!({"dropout": dropout})));
+    all.push(config("shallow", &json!({"dropout": 0.2})));
+    all.push(config("deep", &json!({"dropout": 0.2, "post_dropout": 0.3})));
+    all.push(config("mime", &json!({"auxiliary": 0.5, "dropout": 0.2})));
+    all
+}
+
+fn fast<T: Number>(
+    model: &Model<T>,
+    batch: &[Example],
+    targets: &Targets<'_>,
+    pass: Pass,
+) -> (Outcome, Vec<f64>) {
+    let mut gradients = vec![T::ZERO; model.parameters().len()];
+    let outcome = model.play(batch, targets, pass, &mut Pool::default(), Some(&mut gradients));
+    (outcome, gradients.iter().map(|x| x.f64()).collect())
+}
+
+/// The largest difference between the two paths, relative to the largest number of its kind.
+fn deviation<T: Number>(config: &Config, head: &HeadConfig) -> f64 {
+    let batch = batch(*head == HeadConfig::HiddenDiagnosis);
+    let labels: Vec<Vec<Option<bool>>> =
+        (0..batch.len()).map(|at| vec![Some(at % 3 == 0), (at > 2).then_some(at % 2 == 0)]).collect();
+    let targets = match head {
+        HeadConfig::Labels { .. } => Targets::Labels(&labels),
+        _ => Targets::Examples,
+    };
+    let model = Model::<T>::new(config, head, rows(), 11).unwrap();
+    let plain = Plain::new(&model, &Device::flex());
+    let mut worst = 0.0f64;
+    for regularizes in [true, false] {
+        let pass = Pass { dropout_key: Some(5), ..model.pass(&batch, &targets, regularizes) };
+        let (ours, our_gradients) = fast(&model, &batch, &targets, pass);
+        let (theirs, their_gradients) = plain.gradients(&batch, &targets, pass);
+        let mut compare = |a: &[f64], b: &[f64]| {
+            let scale = b.iter().fold(1e-3f64, |most, x| most.max(x.abs()));
+            let difference = a.iter().zip(b).fold(0.0f64, |most, (a, b)| most.max((a - b).abs()));
+            worst = worst.max(difference / scale);
+        };
+        compare(&[ours.prediction, ours.regularizer], &[theirs.prediction, theirs.regularizer]);
+        for named in model.parameters().named() {
+            let range = named.start..named.start + named.len();
+            compare(&our_gradients[range.clone()], &their_gradients[range]);
+        }
+    }
+    worst
+}
+
+fn is_sigmoid(config: &Config) -> bool {
+    let attention = match config {
+        Config::Gct(config) => &config.attention,
+        Config::Transformer(config) => &config.attention,
+        _ => return false,
+    };
+    attention.normalizer == Normalizer::Sigmoid
+}
+
+#[test]
+fn every_model_option_and_head_is_the_same_on_both_paths() {
+    let mut worst = (0.0, 0.0);
+    for config in configs() {
+        let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
+        if !["deep", "mime"].contains(&config.name()) {
+            heads.extend([HeadConfig::Edges { initial_bias: -3.0 }, HeadConfig::RawEdges]);
+        }
+        for head in heads {
+            let double = deviation::<f64>(&config, &head);
+            assert!(double < 1e-9, "{config:?} {head:?}: {double:.1e} in double precision");
+            // Sigmoids that are all about one half make the nodes of a large encounter almost equal, and their differences
+            // imprecise.
+            let tolerance = if is_sigmoid(&config) { 1e-2 } else { 1e-4 };
+            let single = deviation::<f32>(&config, &head);
+            assert!(single < tolerance, "{config:?} {head:?}: {single:.1e} in single precision");
+            worst = (f64::max(worst.0, double), f64::max(worst.1, single));
+        }
+    }
+    println!("largest deviation: {:.1e} in double, {:.1e} in single precision", worst.0, worst.1);
+}
+
+#[test]
+fn both_paths_learn_alike() {
+    let (batch, head) = (batch(false), HeadConfig::Edges { initial_bias: -3.0 });
+    let model = || Model::<f64>::new(&config("gct", &json!({})), &head, rows(), 3).unwrap();
+    let (own, mut trainer) = (model(), Trainer::new(model()));
+    let mut plain = Plain::new(&own, &Device::flex());
+    for step in 0..5 {
+        let ours = trainer.step(&batch, &Targets::Examples, 1e-2, step);
+        let theirs = plain.step(&batch, &Targets::Examples, 1e-2, step);
+        assert!((ours.prediction - theirs.prediction).abs() < 1e-7, "{ours:?} {theirs:?}");
+    }
+    for (ours, theirs) in trainer.model().weights().values().iter().zip(plain.weights()) {
+        assert!((ours - theirs).abs() < 1e-6, "{ours} {theirs}");
+    }
+}

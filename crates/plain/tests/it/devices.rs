@@ -1,0 +1,21 @@
+//! A few steps of training on other devices, beside the processor. Not in the default set: it wants a feature and a driver.
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn a_graphics_processor_learns_like_the_processor() {
+    use gct::model::{Config, HeadConfig, Model, Targets, Trainer};
+    use gct_plain::{Device, Plain};
+
+    use crate::both_paths::{batch, rows};
+
+    let (batch, head) = (batch(false), HeadConfig::Edges { initial_bias: -3.0 });
+    let model = || Model::<f32>::new(&Config::named("gct").unwrap(), &head, rows(), 3).unwrap();
+    let (own, mut trainer) = (model(), Trainer::new(model()));
+    let mut plain = Plain::new(&own, &Device::wgpu(Default::default()));
+    for step in 0..5 {
+        let ours = trainer.step(&batch, &Targets::Examples, 1e-3, step).prediction;
+        let theirs = plain.step(&batch, &Targets::Examples, 1e-3, step).prediction;
+        println!("step {step}: loss {ours:.6} here, {theirs:.6} there");
+        assert!((ours - theirs).abs() < 1e-4 * ours.abs(), "step {step}: {ours} {theirs}");
+    }
+}
