@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use gct_kernels::pairs::Pairs;
+use serde::{Deserialize, Serialize};
 
 use crate::graph::{self, Nodes};
 use crate::prior::{MatrixSettings, Prior};
@@ -11,7 +12,7 @@ use crate::record::{CodeKind, Encounter, PerKind};
 
 /// Which row of the embedding table belongs to which code: the visit, then the codes of each kind, then one for a code that
 /// is hidden.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbeddingRows {
     vocabulary: PerKind<u32>,
 }

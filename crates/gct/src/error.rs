@@ -82,6 +82,15 @@ pub enum Error {
         problem: String,
     },
 
+    /// A file does not hold the weights of a model.
+    #[error("{} is not a file of weights: {problem}", path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// A file is compressed in a way that this program does not read.
     #[error("{} is compressed in a way that gct does not read", path.display())]
     Compression {
@@ -176,6 +185,7 @@ impl Error {
             Error::MissingFile { .. } | Error::Damaged { .. } => {
                 Some("copy the folder again from where it came, or make the dataset again")
             }
+            Error::Weights { .. } => Some("copy the file again from where it came, or train the model again"),
             Error::Compression { .. } => Some(
                 "write it with Snappy compression, or none: `write_parquet(..., compression=\"snappy\")`",
             ),

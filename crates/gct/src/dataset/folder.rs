@@ -169,7 +169,7 @@ fn beside<T>(
 }
 
 /// Writes one file that appears whole or not at all.
-pub(super) fn write_file(
+pub(crate) fn write_file(
     target: &Path,
     overwrite: Overwrite,
     write: impl FnOnce(&File) -> Result<()>,

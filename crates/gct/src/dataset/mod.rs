@@ -15,6 +15,7 @@ mod read;
 mod schema;
 mod write;
 
+pub(crate) use folder::write_file;
 pub use folder::{Overwrite, check_file};
 pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
 pub use read::{Dataset, Encounters};

@@ -34,6 +34,7 @@ mod mime;
 mod parameters;
 mod step;
 mod transformer;
+mod weights_file;
 
 pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
@@ -165,6 +166,7 @@ pub struct Model<T> {
     rows: EmbeddingRows,
     embedding: Vector,
     layers: Layers,
+    head_config: HeadConfig,
     head: head::Head,
     parameters: Parameters,
     weights: Weights<T>,
@@ -231,14 +233,21 @@ impl<T: Number> Model<T> {
             }
             Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, &mut parameters)),
         };
+        let head_config = head.clone();
         let head = head::Head::new(head, config, rows, &mut parameters)?;
         let weights = Weights::new(parameters.plan().clone(), parameters.initialize(seed));
-        Ok(Model { config: config.clone(), rows, embedding, layers, head, parameters, weights })
+        let config = config.clone();
+        Ok(Model { config, rows, embedding, layers, head_config, head, parameters, weights })
     }
 
     /// The settings.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What it predicts.
+    pub fn head(&self) -> &HeadConfig {
+        &self.head_config
     }
 
     /// Which row of the embedding belongs to which code.

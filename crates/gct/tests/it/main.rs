@@ -7,3 +7,4 @@ mod fixture;
 mod model;
 mod prior;
 mod synthetic;
+mod weights;

@@ -1,0 +1,94 @@
+//! A model in one file: its weights as safetensors, each under the path of its field, and what is needed to build it again in the
+//! file's own metadata. `docs/weights.md` says how to use it from other programs.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+
+use super::{Config, HeadConfig, Model};
+use crate::batch::EmbeddingRows;
+use crate::dataset::{Overwrite, write_file};
+use crate::error::{Error, OnPath, Result};
+
+/// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written in any order.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    format: u32,
+    model: Config,
+    head: HeadConfig,
+    rows: EmbeddingRows,
+}
+
+const KEY: &str = "gct";
+const FORMAT: u32 = 1;
+
+impl Model<f32> {
+    /// Writes the model to a file that appears whole or not at all. The same weights make the same bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        let bytes: Vec<u8> = self.weights.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+        let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
+        let mut tensors = Vec::new();
+        for named in self.parameters.named() {
+            let range = 4 * named.start..4 * (named.start + named.len());
+            let view = TensorView::new(Dtype::F32, named.shape.clone(), &bytes[range]);
+            tensors.push((named.name.as_str(), view.map_err(|error| wrong(error.to_string()))?));
+        }
+        let description = Description {
+            format: FORMAT,
+            model: self.config.clone(),
+            head: self.head_config.clone(),
+            rows: self.rows,
+        };
+        let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
+        let metadata = HashMap::from([(KEY.to_owned(), description)]);
+        let file = serialize(tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))?;
+        write_file(path, overwrite, |mut to| to.write_all(&file).on("write", path))
+    }
+
+    /// Reads a model.
+    ///
+    /// # Errors
+    /// If the file is not there, or is not what [`Model::save`] wrote.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).on("read", path)?;
+        let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
+        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| wrong(error.to_string()))?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
+        let description = (header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)))
+            .ok_or_else(|| wrong(format!("its metadata have no `{KEY}`: another program wrote it")))?;
+        let Description { format, model, head, rows } =
+            serde_json::from_str(description).map_err(|error| wrong(format!("its metadata: {error}")))?;
+        if format != FORMAT {
+            return Err(wrong(format!("it has format {format}, but this program reads format {FORMAT}")));
+        }
+        let mut model = Model::new(&model, &head, rows, 0)?;
+        let mut values = Vec::with_capacity(model.parameters.len());
+        for named in model.parameters.named() {
+            let name = &named.name;
+            let tensor = tensors.tensor(name).map_err(|_| wrong(format!("it has no `{name}`")))?;
+            if tensor.dtype() != Dtype::F32 || tensor.shape() != named.shape {
+                let (kind, shape) = (tensor.dtype(), tensor.shape());
+                let expected = &named.shape;
+                return Err(wrong(format!("`{name}` is {kind:?} {shape:?}; expected F32 {expected:?}")));
+            }
+            let (numbers, _) = tensor.data().as_chunks();
+            values.extend(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+            if !values[named.start..].iter().all(|value| value.is_finite()) {
+                return Err(wrong(format!("`{name}` has a number that is not finite")));
+            }
+        }
+        if tensors.len() > model.parameters.named().len() {
+            return Err(wrong("it has weights that this model does not have".into()));
+        }
+        model.weights.update(|all| all.copy_from_slice(&values));
+        Ok(model)
+    }
+}
