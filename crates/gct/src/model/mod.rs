@@ -188,6 +188,12 @@ pub struct Pass {
     pub regularizes: bool,
 }
 
+impl Pass {
+    /// One that has no loss.
+    const LOOKING: Pass =
+        Pass { dropout_key: None, batch_nodes: 1, batch_terms: 1, first_node: 0, regularizes: false };
+}
+
 /// What a model makes of some examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -346,14 +352,23 @@ impl<T: Number> Model<T> {
         Outcome { prediction, regularizer }
     }
 
+    /// The logits of a few examples.
+    fn logits_of(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<T> {
+        let graphs = self.graphs(examples);
+        let mut tape = Tape::new(&self.weights, &graphs, pool, false);
+        let (_, nodes) = self.forward(&mut tape, &graphs, examples, self.head.reach(), Pass::LOOKING);
+        let logits = self.head.logits(&mut tape, &nodes, examples);
+        let all = logits.map_or(Vec::new(), |logits| tape.data(&logits).to_vec());
+        tape.finish();
+        all
+    }
+
     /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each
     /// block.
     pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&View<'_, T>) -> R) -> R {
         let (graphs, mut pool) = (self.graphs(examples), Pool::default());
         let mut tape = Tape::new(&self.weights, &graphs, &mut pool, false);
-        let pass =
-            Pass { dropout_key: None, batch_nodes: 1, batch_terms: 1, first_node: 0, regularizes: false };
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::ALL, pass);
+        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::ALL, Pass::LOOKING);
         let logits =
             self.head.can_answer(examples).then(|| self.head.logits(&mut tape, &nodes, examples)).flatten();
         look(&View { tape: &tape, nodes: &nodes, logits, graphs: &graphs })

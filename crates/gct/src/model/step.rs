@@ -125,6 +125,24 @@ impl<T: Number> Model<T> {
         Outcome::sum(&outcomes)
     }
 
+    /// The logits of labels or of hidden diagnoses, example after example, without dropout; only the rows that they depend on
+    /// are computed. Empty for edges.
+    ///
+    /// # Panics
+    /// If a diagnosis should be guessed and none is hidden.
+    pub fn logits(&self, batch: &[Example], scratch: &mut Scratch<T>) -> Vec<T> {
+        let parts: Vec<Vec<T>> = (scratch.pools.par_iter_mut().zip(shards(batch)))
+            .map(|(pool, range)| {
+                let mut logits = Vec::new();
+                for chunk in chunks(batch, range) {
+                    logits.extend(self.logits_of(&batch[chunk], pool));
+                }
+                logits
+            })
+            .collect();
+        parts.concat()
+    }
+
     /// Plays a part of a batch, a few examples at a time.
     fn play_in_chunks(
         &self,
@@ -136,20 +154,27 @@ impl<T: Number> Model<T> {
         mut gradients: Option<&mut [T]>,
     ) -> Outcome {
         let mut first_node: usize = batch[..part.start].iter().map(Example::nodes).sum();
-        let (mut start, mut outcomes) = (part.start, Vec::new());
-        while start < part.end {
-            let (mut end, mut nodes) = (start, 0);
-            while end < part.end && (end == start || nodes + batch[end].nodes() <= CHUNK_NODES) {
-                nodes += batch[end].nodes();
-                end += 1;
-            }
-            let pass = Pass { first_node, ..pass };
-            let targets = targets.slice(start..end);
-            outcomes.push(self.play(&batch[start..end], &targets, pass, pool, gradients.as_deref_mut()));
-            (start, first_node) = (end, first_node + nodes);
+        let mut outcomes = Vec::new();
+        for chunk in chunks(batch, part) {
+            let (pass, examples) = (Pass { first_node, ..pass }, &batch[chunk.clone()]);
+            outcomes.push(self.play(examples, &targets.slice(chunk), pass, pool, gradients.as_deref_mut()));
+            first_node += examples.iter().map(Example::nodes).sum::<usize>();
         }
         Outcome::sum(&outcomes)
     }
+}
+
+/// Cuts a part of a batch into chunks of not too many nodes.
+fn chunks(batch: &[Example], part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut start = part.start;
+    std::iter::from_fn(move || {
+        let (first, mut nodes) = (start, 0);
+        while start < part.end && (start == first || nodes + batch[start].nodes() <= CHUNK_NODES) {
+            nodes += batch[start].nodes();
+            start += 1;
+        }
+        (start > first).then_some(first..start)
+    })
 }
 
 impl Outcome {

@@ -283,3 +283,20 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
         "a sum over three blocks, a mean over two: {values:?}"
     );
 }
+
+#[test]
+fn computing_only_what_is_needed_changes_no_logit() {
+    let encounters = encounters(9);
+    for name in Config::NAMES {
+        for head in [HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis] {
+            let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
+            let model = Model::<f64>::new(&small(name, 0.1), &head, rows(), 3).unwrap();
+            let all = model.look(&examples, |view| view.logits().unwrap().to_vec());
+            let needed = model.logits(&examples, &mut Scratch::default());
+            assert_eq!(all.len(), needed.len());
+            for (all, needed) in all.iter().zip(&needed) {
+                assert!((all - needed).abs() < 1e-12, "{name} {head:?}: {all} {needed}");
+            }
+        }
+    }
+}
