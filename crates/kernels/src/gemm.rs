@@ -5,7 +5,11 @@
 //! those loads are consecutive. For matrices of a few hundred rows and 128 columns this reaches nine tenths of
 //! the processor's peak; a general library, which packs both sides in every call, is slower here.
 
+use std::hint::black_box;
+use std::time::Instant;
+
 use crate::Number;
+use crate::rows::transpose;
 
 /// Columns per panel of a packed matrix.
 pub const PANEL: usize = 32;
@@ -71,13 +75,10 @@ pub fn pack<T: Number>(w: &[T], k: usize, n: usize, out: &mut [T]) {
 
 /// Packs the transpose of W [k, n], for dY W'.
 pub fn pack_transposed<T: Number>(w: &[T], k: usize, n: usize, out: &mut [T]) {
+    let zeros = vec![T::ZERO; n];
     for (panel, out) in out[..packed_len(n, k)].chunks_exact_mut(PANEL * n.max(1)).enumerate() {
-        let columns = PANEL.min(k - panel * PANEL);
-        for (row, out) in out.chunks_exact_mut(PANEL).enumerate() {
-            for (column, out) in out.iter_mut().enumerate() {
-                *out = if column < columns { w[(panel * PANEL + column) * n + row] } else { T::ZERO };
-            }
-        }
+        let rows = PANEL.min(k - panel * PANEL);
+        transpose([rows, PANEL, n], &w[panel * PANEL * n..], n, &zeros, out, PANEL);
     }
 }
 
@@ -270,6 +271,49 @@ unsafe fn columns<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS:
     }
 }
 
+/// Nothing but multiply-adds, in as many independent chains as keep every unit busy and fit into registers; returns how many
+/// operations they are.
+#[inline(always)]
+unsafe fn multiply_adds<R: Register<f32>>(rounds: usize) -> usize {
+    const CHAINS: usize = 12;
+    // SAFETY: the caller's: the processor has the instructions.
+    unsafe {
+        let x = R::splat(black_box(0.5));
+        let mut sums = [x; CHAINS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                *sum = sum.accumulate(x, *sum);
+            }
+        }
+        for sum in sums {
+            let mut lanes = [0.0f32; 16];
+            sum.store(lanes.as_mut_ptr());
+            black_box(lanes);
+        }
+    }
+    2 * R::LANES * CHAINS * rounds
+}
+
+/// The single-precision operations per second that one thread can do at most, measured: a multiply-add is two.
+pub fn peak() -> f64 {
+    const ROUNDS: usize = 1_000_000;
+    let measure = |_| {
+        let start = Instant::now();
+        // SAFETY: a level is in use only if the processor has its instructions.
+        let operations = unsafe {
+            match crate::level() {
+                #[cfg(target_arch = "x86_64")]
+                crate::Level::Avx512 => x86::avx512_peak(ROUNDS),
+                #[cfg(target_arch = "x86_64")]
+                crate::Level::Avx2 => x86::avx2_peak(ROUNDS),
+                _ => multiply_adds::<Four>(ROUNDS),
+            }
+        };
+        operations as f64 / start.elapsed().as_secs_f64()
+    };
+    (0..10).map(measure).fold(0.0, f64::max)
+}
+
 impl Multiply for f64 {
     unsafe fn multiply(
         [m, n, k]: [usize; 3],
@@ -360,7 +404,13 @@ mod x86 {
     /// A product with tiles of so many rows by two registers, then by one; returns how many columns fill registers and are
     /// done.
     macro_rules! product {
-        ($name:ident, $features:literal, $register:ty, $rows:literal) => {
+        ($name:ident, $peak:ident, $features:literal, $register:ty, $rows:literal) => {
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn $peak(rounds: usize) -> usize {
+                // SAFETY: the caller's.
+                unsafe { super::multiply_adds::<$register>(rounds) }
+            }
+
             #[target_feature(enable = $features)]
             pub(super) unsafe fn $name(
                 [m, n, k]: [usize; 3],
@@ -382,8 +432,8 @@ mod x86 {
         };
     }
 
-    product!(avx512, "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma", __m512, 12);
-    product!(avx2, "avx2,fma", __m256, 6);
+    product!(avx512, avx512_peak, "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma", __m512, 12);
+    product!(avx2, avx2_peak, "avx2,fma", __m256, 6);
 }
 
 #[cfg(test)]

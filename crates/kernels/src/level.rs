@@ -1,5 +1,4 @@
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
 
 /// Sets of instructions, each including the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,39 +86,3 @@ macro_rules! vectorized {
 }
 
 pub(crate) use vectorized;
-
-/// Nothing but multiply-adds, in so many independent chains of 16 lanes. Returns their sum, so that nothing is left out.
-#[inline(always)]
-fn chains<T: crate::Number, const FMA: bool, const CHAINS: usize>(rounds: usize, x: T) -> T {
-    let mut sums = [[x; 16]; CHAINS];
-    for _ in 0..rounds {
-        for lane in sums.iter_mut().flatten() {
-            *lane = lane.fma::<FMA>(x, x);
-        }
-    }
-    sums.into_iter().flatten().fold(T::ZERO, |sum, lane| sum + lane)
-}
-
-vectorized! {
-fn chains_of_6(rounds: usize, x: T) -> T {
-    chains::<T, FMA, 6>(rounds, x)
-}
-}
-
-vectorized! {
-fn chains_of_12(rounds: usize, x: T) -> T {
-    chains::<T, FMA, 12>(rounds, x)
-}
-}
-
-/// The single-precision operations per second that one thread can do at most, measured; a multiply-add is two.
-pub fn peak() -> f64 {
-    const ROUNDS: usize = 2_000_000;
-    let measure = |chains: usize, run: fn(usize, f32) -> f32| {
-        let start = Instant::now();
-        std::hint::black_box(run(ROUNDS, std::hint::black_box(0.5)));
-        (2 * 16 * chains * ROUNDS) as f64 / start.elapsed().as_secs_f64()
-    };
-    // Six chains fill the registers of AVX2, twelve those of AVX-512.
-    (0..5).map(|_| measure(6, chains_of_6).max(measure(12, chains_of_12))).fold(0.0, f64::max)
-}

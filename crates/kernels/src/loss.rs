@@ -3,7 +3,7 @@
 use crate::Number;
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::level::vectorized;
-use crate::rows::sum;
+use crate::rows::{sum, transpose};
 
 /// What edge reconstruction does with a pair's inner product.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct DecoderGradient {
 /// Cross entropy of "is there an edge" over all ordered pairs of different nodes of one graph.
 ///
 /// `z` has a row of `width` per node; `edges` lists each edge once; `logits` and `turned` are room to work in, of at least
-/// `nodes * stride` and `width * stride` numbers, where `stride` is `nodes` rounded up to a multiple of 16. With
+/// `nodes * stride` and `width * (stride + 1)` numbers, where `stride` is `nodes` rounded up to a multiple of 16. With
 /// `d_z`, the gradient of `weight` times the loss goes there and is returned for the decoder.
 pub fn edges<T: Number>(
     [nodes, width]: [usize; 2],
@@ -39,14 +39,9 @@ pub fn edges<T: Number>(
     d_z: Option<&mut [T]>,
 ) -> (f64, DecoderGradient) {
     let stride = nodes.next_multiple_of(16);
-    for (node, row) in z[..nodes * width].chunks_exact(width).enumerate() {
-        for (column, value) in row.iter().enumerate() {
-            turned[column * stride + node] = *value;
-        }
-    }
-    for column in 0..width {
-        turned[column * stride + nodes..(column + 1) * stride].fill(T::ZERO);
-    }
+    let (turned, zeros) = turned.split_at_mut(width * stride);
+    zeros[..width].fill(T::ZERO);
+    transpose([nodes, stride, width], z, width, zeros, turned, stride);
     gemm(
         [nodes, stride, width],
         Left::rows(z, width),
@@ -142,10 +137,9 @@ pub fn classes<T: Number>(logits: &mut [T], class: usize, weight: f64) -> f64 {
 
 vectorized! {
 fn exponentials(largest: T, x: &mut [T]) -> T {
-    sum(x.len(), |i, sum: T| {
-        let e = (x[i] - largest).exp::<FMA>();
-        x[i] = e;
-        sum + e
-    })
+    for x in x.iter_mut() {
+        *x = (*x - largest).exp::<FMA>();
+    }
+    sum([&*x], |[e], sum| sum + e)
 }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::Number;
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::level::vectorized;
-use crate::rows::sum;
+use crate::rows::{sum, transpose};
 
 /// Rows of pair numbers start at multiples of this.
 const ALIGN: usize = 16;
@@ -160,7 +160,7 @@ impl Pairs {
 
     /// How many numbers [`dots`] needs to work with.
     pub fn scratch(&self, width: usize) -> usize {
-        self.groups.iter().map(|group| group.stride * width).max().unwrap_or(0)
+        self.groups.iter().map(|group| (group.stride + 1) * width).max().unwrap_or(0)
     }
 
     /// Every allowed pair (i, j) with the place of its number.
@@ -276,13 +276,17 @@ pub fn dots<T: Number>(
         let x_rows = &x.data[group.rows.start * x.stride..];
         // The product has `stride` columns, those beyond the last node zero: whole registers are faster than the rest of one.
         let (rows, stride) = (group.rows.len(), group.stride);
-        let turned = &mut scratch[..stride * width];
-        for line in turned.chunks_exact_mut(stride) {
-            line[columns..].fill(T::ZERO);
+        let (turned, zeros) = scratch.split_at_mut(stride * width);
+        zeros[..width].fill(T::ZERO);
+        let mut blocks = group.blocks().peekable();
+        if blocks.peek().is_none() {
+            turned.fill(T::ZERO);
         }
-        for (columns, place) in group.blocks() {
+        while let Some((columns, place)) = blocks.next() {
+            // The last one fills up the lines.
+            let end = if blocks.peek().is_some() { columns.len() } else { stride - place };
             let from = &y.data[columns.start * y.stride..];
-            transpose(columns.len(), width, from, y.stride, &mut turned[place..], stride);
+            transpose([columns.len(), end, width], from, y.stride, zeros, &mut turned[place..], stride);
         }
         gemm(
             [rows, stride, width],
@@ -297,33 +301,6 @@ pub fn dots<T: Number>(
             row_dots(rows, width, x_rows, x.stride, y_rows, y.stride, &mut s[columns..], stride);
         }
     }
-}
-
-vectorized! {
-fn transpose(rows: usize, width: usize, from: &[T], from_stride: usize, to: &mut [T], to_stride: usize) {
-    // Eight rows at a time: what is written together lies together.
-    let mut row = 0;
-    while row < rows {
-        let few = (rows - row).min(8);
-        if few == 8 {
-            let lines: [&[T]; 8] = std::array::from_fn(|i| &from[(row + i) * from_stride..][..width]);
-            for column in 0..width {
-                let to = &mut to[column * to_stride + row..][..8];
-                for i in 0..8 {
-                    to[i] = lines[i][column];
-                }
-            }
-        } else {
-            for i in 0..few {
-                let line = &from[(row + i) * from_stride..][..width];
-                for (column, value) in line.iter().enumerate() {
-                    to[column * to_stride + row + i] = *value;
-                }
-            }
-        }
-        row += few;
-    }
-}
 }
 
 vectorized! {
@@ -362,7 +339,7 @@ fn row_dots(
 ) {
     for row in 0..rows {
         let (x, y) = (&x[row * x_stride..][..width], &y[row * y_stride..][..width]);
-        out[row * stride] = sum(width, |i, sum: T| x[i].fma::<FMA>(y[i], sum));
+        out[row * stride] = sum([x, y], |[x, y], sum| x.fma::<FMA>(y, sum));
     }
 }
 }
@@ -413,11 +390,10 @@ fn softmax_row(scale: T, logs: bool, s: &mut [T], p: &mut [T]) {
         }
     }
     let largest = largest.into_iter().fold(T::of(LOG_ZERO), T::larger);
-    let total = sum(width, |i, sum: T| {
-        let e = (s[i] - largest).exp::<FMA>();
-        p[i] = e;
-        sum + e
-    });
+    for (p, s) in p.iter_mut().zip(&*s) {
+        *p = (*s - largest).exp::<FMA>();
+    }
+    let total = sum([&*p], |[e], sum| sum + e);
     let inverse = T::ONE / total;
     for p in p.iter_mut() {
         *p *= inverse;
@@ -455,7 +431,7 @@ vectorized! {
 /// The sum of -p log q.
 fn cross(p: &[T], log_q: &[T]) -> T {
     let log_q = &log_q[..p.len()];
-    sum(p.len(), |i, sum: T| (-p[i]).fma::<FMA>(log_q[i].larger(T::of(LEAST_LOG)), sum))
+    sum([p, log_q], |[p, log_q], sum| (-p).fma::<FMA>(log_q.larger(T::of(LEAST_LOG)), sum))
 }
 }
 
@@ -540,17 +516,17 @@ fn softmax_back_row(
             d[i] = after_weight.fma::<FMA>(difference, d[i]);
         }
     }
-    let along = sum(width, |i, sum: T| d[i].fma::<FMA>(p[i], sum));
+    let along = sum([&*d, p], |[d, p], sum| d.fma::<FMA>(p, sum));
     for i in 0..width {
         d[i] = p[i] * (d[i] - along) * scale;
     }
     if !before.is_empty() {
         let (log_p, before, weight) = (&log_p[..width], &before[..width], before_weight * scale);
         // Where the logarithm is held at its least, it does not move.
-        let counts = |i: usize| if log_p[i] > least { before[i] } else { T::ZERO };
-        let mass = sum(width, |i, sum: T| sum + counts(i));
+        let counts = |log_p: T, before: T| if log_p > least { before } else { T::ZERO };
+        let mass = sum([log_p, before], |[log_p, before], sum| sum + counts(log_p, before));
         for i in 0..width {
-            d[i] += weight * (p[i] * mass - counts(i));
+            d[i] += weight * (p[i] * mass - counts(log_p[i], before[i]));
         }
     }
 }

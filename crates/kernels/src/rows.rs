@@ -21,18 +21,23 @@ pub(crate) fn total<T: Number>(mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// Adds something for each of `count` elements, in lanes: `add(i, sum)` is the lane's sum with element i.
+/// Adds something for each place of some slices, in lanes: `add(numbers, sum)` is the lane's sum with the numbers at a place.
 #[inline(always)]
-pub(crate) fn sum<T: Number>(count: usize, mut add: impl FnMut(usize, T) -> T) -> T {
+pub(crate) fn sum<T: Number, const SLICES: usize>(
+    slices: [&[T]; SLICES],
+    add: impl Fn([T; SLICES], T) -> T,
+) -> T {
     let mut lanes = [T::ZERO; LANES];
-    let whole = count - count % LANES;
-    for at in (0..whole).step_by(LANES) {
+    let parts = slices.map(|slice| slice.as_chunks::<LANES>());
+    for chunk in 0..parts[0].0.len() {
+        // Whole arrays, not single numbers: a bounds check in the inner loop would keep it from being vectorised.
+        let chunks = parts.map(|(chunks, _)| &chunks[chunk]);
         for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum = add(at + lane, *sum);
+            *sum = add(chunks.map(|chunk| chunk[lane]), *sum);
         }
     }
-    for (lane, at) in (whole..count).enumerate() {
-        lanes[lane] = add(at, lanes[lane]);
+    for (lane, sum) in lanes.iter_mut().enumerate().take(parts[0].1.len()) {
+        *sum = add(parts.map(|(_, rest)| rest[lane]), *sum);
     }
     total(lanes)
 }
@@ -58,11 +63,8 @@ pub fn add_norm(
         for i in 0..width {
             normal[i] = a[i] + b[i];
         }
-        let mean = sum(width, |i, sum: T| sum + normal[i]) * share;
-        let variance = sum(width, |i, sum: T| {
-            let x = normal[i] - mean;
-            x.fma::<FMA>(x, sum)
-        }) * share;
+        let mean = sum([&*normal], |[x], sum| sum + x) * share;
+        let variance = sum([&*normal], |[x], sum| (x - mean).fma::<FMA>(x - mean, sum)) * share;
         let scale = T::ONE / (variance + T::of(epsilon)).sqrt();
         *inverse_sd = scale;
         for i in 0..width {
@@ -95,8 +97,8 @@ pub fn add_norm_back(
             d_gain[i] = d_out[i].fma::<FMA>(normal[i], d_gain[i]);
             d_bias[i] += d_out[i];
         }
-        let mean = sum(width, |i, sum: T| d_out[i].fma::<FMA>(gain[i], sum)) * share;
-        let along = sum(width, |i, sum: T| (d_out[i] * gain[i]).fma::<FMA>(normal[i], sum)) * share;
+        let mean = sum([d_out, gain], |[d, gain], sum| d.fma::<FMA>(gain, sum)) * share;
+        let along = sum([d_out, gain, normal], |[d, gain, x], sum| (d * gain).fma::<FMA>(x, sum)) * share;
         for i in 0..width {
             d_in[i] = scale * (d_out[i] * gain[i] - mean - normal[i] * along);
         }
@@ -212,6 +214,47 @@ pub fn bias_activation_back(
                     d_bias[i] += d[i];
                 }
             }
+        }
+    }
+}
+}
+
+vectorized! {
+/// Turns rows into columns. The sizes are how many rows there are, how many columns are written (those after the last row
+/// zero), and the width of a row; `zeros` has as many zeros.
+pub(crate) fn transpose(
+    sizes: [usize; 3],
+    from: &[T],
+    from_stride: usize,
+    zeros: &[T],
+    to: &mut [T],
+    to_stride: usize,
+) {
+    let [rows, end, width] = sizes;
+    let line = |row: usize| if row < rows { &from[row * from_stride..][..width] } else { &zeros[..width] };
+    // Eight by eight: what is written together lies together.
+    let whole = end - end % 8;
+    for row in (0..whole).step_by(8) {
+        let lines: [&[T]; 8] = std::array::from_fn(|i| line(row + i));
+        let blocks = lines.map(|line| line.as_chunks::<8>().0);
+        for column in 0..width / 8 {
+            let block = blocks.map(|blocks| &blocks[column]);
+            for i in 0..8 {
+                let to = &mut to[(8 * column + i) * to_stride + row..][..8];
+                for (to, line) in to.iter_mut().zip(block) {
+                    *to = line[i];
+                }
+            }
+        }
+        for column in width - width % 8..width {
+            for (i, line) in lines.iter().enumerate() {
+                to[column * to_stride + row + i] = line[column];
+            }
+        }
+    }
+    for row in whole..end {
+        for (column, value) in line(row).iter().enumerate() {
+            to[column * to_stride + row] = *value;
         }
     }
 }

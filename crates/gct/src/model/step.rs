@@ -131,6 +131,10 @@ impl<T: Number> Model<T> {
     /// # Panics
     /// If a diagnosis should be guessed and none is hidden.
     pub fn logits(&self, batch: &[Example], scratch: &mut Scratch<T>) -> Vec<T> {
+        // Waking another thread takes longer than one encounter.
+        if batch.len() == 1 {
+            return self.logits_of(batch, &mut scratch.pools[0]);
+        }
         let parts: Vec<Vec<T>> = (scratch.pools.par_iter_mut().zip(shards(batch)))
             .map(|(pool, range)| {
                 let mut logits = Vec::new();

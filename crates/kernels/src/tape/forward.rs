@@ -237,7 +237,7 @@ impl<T: Number> Engine for Tape<'_, T> {
     ) -> f64 {
         let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
         let most = self.graphs.iter().map(Pairs::nodes).max().unwrap_or(0).next_multiple_of(16);
-        let (mut logits, mut turned) = (self.pool.take(most * most), self.pool.take(width * most));
+        let (mut logits, mut turned) = (self.pool.take(most * most), self.pool.take(width * (most + 1)));
         let mut d_z = self.learns.then(|| self.pool.take(self.data(z).len()));
         let decoder = parameters.map_or(Decoder { scale: T::ONE, bias: T::ZERO }, |parameters| {
             let first = |vector: Vector| vector.of(self.weights.values())[0];

@@ -231,7 +231,7 @@ fn edge_reconstruction() {
         let (z, weight) = (numbers(nodes * width, 8), 0.25);
         let run = |z: &[f64], scale: f64, bias: f64, gradient: bool| {
             let stride = nodes.next_multiple_of(16);
-            let (mut logits, mut turned) = (vec![0.0; nodes * stride], vec![0.0; width * stride]);
+            let (mut logits, mut turned) = (vec![0.0; nodes * stride], vec![0.0; width * (stride + 1)]);
             let mut d_z = vec![0.0; nodes * width];
             let (loss, decoder) = loss::edges(
                 [nodes, width],
