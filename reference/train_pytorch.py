@@ -1,7 +1,8 @@
 """GCT's training step in PyTorch: the peer of `cargo xtask bench train`.
 
 `padded` is what most people write: every encounter of a batch padded to its longest. `expert` sorts encounters into batches of
-like length, keeps one row per real node for everything but attention, and uses the fused Adam.
+like length, keeps one row per real node for everything but attention, and uses the fused Adam; with `--compile` it also goes
+through `torch.compile`, which needs a C++ compiler.
 
     python reference/train_pytorch.py synthetic prior.parquet --task graph_reconstruction --style padded
 """
@@ -150,6 +151,7 @@ def main():
     parser.add_argument("prior")
     parser.add_argument("--task", choices=["graph_reconstruction", "visit_label"], required=True)
     parser.add_argument("--style", choices=["padded", "expert"], required=True)
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--encounters", type=int, default=1600)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
@@ -160,6 +162,8 @@ def main():
         examples.sort(key=lambda e: len(e["ids"]))
     batches = [collate(examples[i : i + BATCH]) for i in range(0, len(examples), BATCH)]
     model = Gct(rows, packed=args.style == "expert")
+    if args.compile:
+        model.forward = torch.compile(model.forward, dynamic=True)
     adam = torch.optim.Adam(model.parameters(), lr=5e-4, fused=args.style == "expert")
 
     def train():

@@ -9,6 +9,7 @@ use std::ops::Range;
 use gct_kernels::Number;
 use gct_kernels::rows::{self, Adam};
 use gct_kernels::tape::Pool;
+use gct_kernels::weights::Vector;
 use rayon::prelude::*;
 
 use super::{Model, Outcome, Pass, Targets};
@@ -34,6 +35,8 @@ pub struct Trainer<T> {
 
 struct Shard<T> {
     gradients: Vec<T>,
+    /// Where they may be other than zero, in order: most rows of the embedding have no part in a batch.
+    touched: Vec<Range<usize>>,
     pool: Pool<T>,
 }
 
@@ -52,7 +55,7 @@ impl<T: Number> Trainer<T> {
     /// Takes a model to train.
     pub fn new(model: Model<T>) -> Self {
         let zeros = || vec![T::ZERO; model.parameters().len()];
-        let shard = |_| Shard { gradients: zeros(), pool: Pool::default() };
+        let shard = |_| Shard { gradients: zeros(), touched: Vec::new(), pool: Pool::default() };
         Trainer { mean: zeros(), square: zeros(), shards: (0..SHARDS).map(shard).collect(), steps: 0, model }
     }
 
@@ -74,6 +77,7 @@ impl<T: Number> Trainer<T> {
         let model = &self.model;
         let outcomes: Vec<Outcome> = (self.shards.par_iter_mut().zip(parts))
             .map(|(shard, range)| {
+                shard.touched = model.touched(&batch[range.clone()]);
                 let gradients = &mut shard.gradients[..];
                 model.play_in_chunks(batch, targets, range, pass, &mut shard.pool, Some(gradients))
             })
@@ -89,18 +93,29 @@ impl<T: Number> Trainer<T> {
         let Trainer { model, mean, square, shards, .. } = self;
         let [first, others @ ..] = &mut shards[..] else { unreachable!("there are {SHARDS} shards") };
         model.weights_mut().update(|values| {
-            let mut others: Vec<_> =
-                others.iter_mut().map(|shard| shard.gradients.chunks_mut(UPDATE)).collect();
+            let mut others: Vec<_> = (others.iter_mut())
+                .map(|shard| (&shard.touched[..], shard.gradients.chunks_mut(UPDATE)))
+                .collect();
             let jobs: Vec<_> = (values.chunks_mut(UPDATE))
                 .zip(mean.chunks_mut(UPDATE))
                 .zip(square.chunks_mut(UPDATE))
                 .zip(first.gradients.chunks_mut(UPDATE))
-                .map(|job| (job, others.iter_mut().filter_map(Iterator::next).collect::<Vec<&mut [T]>>()))
+                .map(|job| {
+                    let parts =
+                        others.iter_mut().filter_map(|(touched, parts)| Some((*touched, parts.next()?)));
+                    (job, parts.collect::<Vec<(&[Range<usize>], &mut [T])>>())
+                })
+                .enumerate()
                 .collect();
-            jobs.into_par_iter().for_each(|((((values, mean), square), sum), others)| {
-                for gradient in others {
-                    rows::add(gradient, sum);
-                    gradient.fill(T::ZERO);
+            jobs.into_par_iter().for_each(|(number, ((((values, mean), square), sum), others))| {
+                let job = number * UPDATE..number * UPDATE + values.len();
+                for (touched, gradient) in others {
+                    let before = touched.partition_point(|range| range.end <= job.start);
+                    for range in touched[before..].iter().take_while(|range| range.start < job.end) {
+                        let part = range.start.max(job.start) - job.start..range.end.min(job.end) - job.start;
+                        rows::add(&gradient[part.clone()], &mut sum[part.clone()]);
+                        gradient[part].fill(T::ZERO);
+                    }
                 }
                 adam.update(values, mean, square, sum);
             });
@@ -114,6 +129,17 @@ impl<T: Number> Model<T> {
         let batch_nodes = batch.iter().map(Example::nodes).sum();
         let batch_terms = self.head.terms(batch, targets).max(1);
         Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, regularizes }
+    }
+
+    /// Where the gradients of these examples may be other than zero, in order.
+    fn touched(&self, examples: &[Example]) -> Vec<Range<usize>> {
+        let Vector { start, len } = self.embedding;
+        let width = self.config.width();
+        let mut ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let row = |id: u32| start + id as usize * width..start + (id as usize + 1) * width;
+        ids.into_iter().map(row).chain([start + len..self.parameters.len()]).collect()
     }
 
     /// The mean loss of prediction over a batch, without dropout and without the regulariser.
