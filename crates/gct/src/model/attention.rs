@@ -19,7 +19,7 @@ use gct_kernels::pairs;
 use gct_kernels::weights::Dense;
 use serde::{Deserialize, Serialize};
 
-use super::check_whole;
+use super::config::check_whole;
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
 

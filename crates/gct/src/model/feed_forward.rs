@@ -12,8 +12,9 @@ use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
 use super::block::{check_rate, dropout, norm};
+use super::config::check_whole;
 use super::parameters::Parameters;
-use super::{Nodes, Pass, check_whole};
+use super::{Nodes, Pass};
 use crate::error::Result;
 
 /// Settings of Shallow, with the paper's defaults.

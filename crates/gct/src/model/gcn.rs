@@ -15,9 +15,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::block::{Dropouts, Mlp};
+use super::config::check_whole;
 use super::head::known_edges;
 use super::parameters::Parameters;
-use super::{Nodes, Pass, check_whole};
+use super::{Nodes, Pass};
 use crate::batch::Example;
 use crate::error::Result;
 

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
+use super::config::{check_weight, check_whole};
 use super::parameters::Parameters;
-use super::{Nodes, Pass, check_weight, check_whole};
+use super::{Nodes, Pass};
 use crate::error::Result;
 
 /// Settings, with the paper's defaults.

@@ -20,9 +20,10 @@ use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
 use super::block::{check_rate, dropout};
+use super::config::{check_weight, check_whole};
 use super::head::{Output, known_edges};
 use super::parameters::Parameters;
-use super::{Nodes, Pass, check_weight, check_whole};
+use super::{Nodes, Pass};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::Result;
 use crate::record::CodeKind;

@@ -19,13 +19,13 @@ use gct_kernels::engine::{Engine, Reach};
 use gct_kernels::pairs::Pairs;
 use gct_kernels::tape::{Pool, Tape};
 use gct_kernels::weights::{Vector, Weights};
-use serde::{Deserialize, Serialize};
 
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 
 mod attention;
 mod block;
+mod config;
 mod feed_forward;
 mod gcn;
 mod gct;
@@ -38,6 +38,7 @@ mod weights_file;
 
 pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
+pub use config::Config;
 pub use feed_forward::{DeepConfig, ShallowConfig};
 pub use gcn::GcnConfig;
 pub use gct::{GctConfig, Regularizer};
@@ -46,110 +47,6 @@ pub use mime::MimeConfig;
 pub use parameters::{Named, Parameters};
 pub use step::{Scratch, Trainer};
 pub use transformer::TransformerConfig;
-
-/// A model by its name in the paper, with its settings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "model", rename_all = "snake_case")]
-pub enum Config {
-    /// The paper's model.
-    Gct(GctConfig),
-    /// Attention without a hint.
-    Transformer(TransformerConfig),
-    /// Convolution with the true structure.
-    Gcn(GcnConfig),
-    /// Convolution with P.
-    GcnP(GcnConfig),
-    /// Convolution with random weights.
-    GcnRandom(GcnConfig),
-    /// Layers on each node, then a sum.
-    Shallow(ShallowConfig),
-    /// Layers on each node, a sum, layers on the sum.
-    Deep(DeepConfig),
-    /// Diagnoses with the treatments they led to, then a sum.
-    Mime(MimeConfig),
-}
-
-impl Config {
-    /// The paper's settings for a model, but for dropout, which depends on the task and is off here.
-    ///
-    /// # Errors
-    /// If there is no such model.
-    pub fn named(name: &str) -> Result<Self> {
-        match name {
-            "gct" => Ok(Config::Gct(GctConfig::default())),
-            "transformer" => Ok(Config::Transformer(TransformerConfig::default())),
-            "gcn" => Ok(Config::Gcn(GcnConfig::default())),
-            "gcn_p" => Ok(Config::GcnP(GcnConfig::default())),
-            "gcn_random" => Ok(Config::GcnRandom(GcnConfig::default())),
-            "shallow" => Ok(Config::Shallow(ShallowConfig::default())),
-            "deep" => Ok(Config::Deep(DeepConfig::default())),
-            "mime" => Ok(Config::Mime(MimeConfig::default())),
-            _ => Err(Error::UnknownName {
-                what: "model",
-                name: name.into(),
-                known: Config::NAMES.map(String::from).into(),
-            }),
-        }
-    }
-
-    /// The names of all models.
-    pub const NAMES: [&str; 8] =
-        ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime"];
-
-    /// Its name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Config::Gct(_) => "gct",
-            Config::Transformer(_) => "transformer",
-            Config::Gcn(_) => "gcn",
-            Config::GcnP(_) => "gcn_p",
-            Config::GcnRandom(_) => "gcn_random",
-            Config::Shallow(_) => "shallow",
-            Config::Deep(_) => "deep",
-            Config::Mime(_) => "mime",
-        }
-    }
-
-    /// Refuses every value that makes no sense.
-    ///
-    /// # Errors
-    /// The first one found.
-    pub fn check(&self) -> Result<()> {
-        match self {
-            Config::Gct(config) => config.check(),
-            Config::Transformer(config) => config.check(),
-            Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => config.check(),
-            Config::Shallow(config) => config.check(),
-            Config::Deep(config) => config.check(),
-            Config::Mime(config) => config.check(),
-        }
-    }
-
-    fn width(&self) -> usize {
-        match self {
-            Config::Gct(config) => config.width,
-            Config::Transformer(config) => config.width,
-            Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => config.width,
-            Config::Shallow(config) => config.width,
-            Config::Deep(config) => config.width,
-            Config::Mime(config) => config.width,
-        }
-    }
-
-    /// Whether nodes look at all nodes, or only along the pairs that M allows.
-    fn is_unrestricted(&self) -> bool {
-        matches!(self, Config::Transformer(_) | Config::GcnRandom(_))
-    }
-
-    /// Whether nodes look only away from the visit.
-    fn is_directed(&self) -> bool {
-        match self {
-            Config::Gct(config) => config.attention.directed,
-            Config::Transformer(config) => config.attention.directed,
-            _ => false,
-        }
-    }
-}
 
 /// The layers of a model.
 enum Layers {
@@ -473,20 +370,4 @@ impl<T: Number> View<'_, T> {
         };
         self.nodes.attentions.iter().map(|heads| heads.iter().map(expand).collect()).collect()
     }
-}
-
-/// Refuses a width or a number that makes no sense.
-fn check_whole(name: &str, value: usize, most: usize) -> Result<()> {
-    if (1..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(Error::setting(name, value, &format!("a whole number from 1 to {most}")))
-}
-
-/// Refuses the weight of a part of the loss that makes no sense.
-fn check_weight(name: &str, value: f64) -> Result<()> {
-    if (0.0..=1e6).contains(&value) {
-        return Ok(());
-    }
-    Err(Error::setting(name, value, "a number from 0 to 1000000"))
 }

@@ -139,7 +139,7 @@ impl<T: Number> Model<T> {
         ids.sort_unstable();
         ids.dedup();
         let row = |id: u32| start + id as usize * width..start + (id as usize + 1) * width;
-        ids.into_iter().map(row).chain([start + len..self.parameters.len()]).collect()
+        ids.into_iter().map(row).chain(std::iter::once(start + len..self.parameters.len())).collect()
     }
 
     /// The mean loss of prediction over a batch, without dropout and without the regulariser.

@@ -1,0 +1,126 @@
+//! Which model, with which settings, and what is refused.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DeepConfig, GcnConfig, GctConfig, MimeConfig, ShallowConfig, TransformerConfig};
+use crate::error::{Error, Result};
+
+/// A model by its name in the paper, with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "model", rename_all = "snake_case")]
+pub enum Config {
+    /// The paper's model.
+    Gct(GctConfig),
+    /// Attention without a hint.
+    Transformer(TransformerConfig),
+    /// Convolution with the true structure.
+    Gcn(GcnConfig),
+    /// Convolution with P.
+    GcnP(GcnConfig),
+    /// Convolution with random weights.
+    GcnRandom(GcnConfig),
+    /// Layers on each node, then a sum.
+    Shallow(ShallowConfig),
+    /// Layers on each node, a sum, layers on the sum.
+    Deep(DeepConfig),
+    /// Diagnoses with the treatments they led to, then a sum.
+    Mime(MimeConfig),
+}
+
+impl Config {
+    /// The paper's settings for a model, but for dropout, which depends on the task and is off here.
+    ///
+    /// # Errors
+    /// If there is no such model.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "gct" => Ok(Config::Gct(GctConfig::default())),
+            "transformer" => Ok(Config::Transformer(TransformerConfig::default())),
+            "gcn" => Ok(Config::Gcn(GcnConfig::default())),
+            "gcn_p" => Ok(Config::GcnP(GcnConfig::default())),
+            "gcn_random" => Ok(Config::GcnRandom(GcnConfig::default())),
+            "shallow" => Ok(Config::Shallow(ShallowConfig::default())),
+            "deep" => Ok(Config::Deep(DeepConfig::default())),
+            "mime" => Ok(Config::Mime(MimeConfig::default())),
+            _ => Err(Error::UnknownName {
+                what: "model",
+                name: name.into(),
+                known: Config::NAMES.map(String::from).into(),
+            }),
+        }
+    }
+
+    /// The names of all models.
+    pub const NAMES: [&str; 8] =
+        ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime"];
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Config::Gct(_) => "gct",
+            Config::Transformer(_) => "transformer",
+            Config::Gcn(_) => "gcn",
+            Config::GcnP(_) => "gcn_p",
+            Config::GcnRandom(_) => "gcn_random",
+            Config::Shallow(_) => "shallow",
+            Config::Deep(_) => "deep",
+            Config::Mime(_) => "mime",
+        }
+    }
+
+    /// Refuses every value that makes no sense.
+    ///
+    /// # Errors
+    /// The first one found.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Config::Gct(config) => config.check(),
+            Config::Transformer(config) => config.check(),
+            Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => config.check(),
+            Config::Shallow(config) => config.check(),
+            Config::Deep(config) => config.check(),
+            Config::Mime(config) => config.check(),
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        match self {
+            Config::Gct(config) => config.width,
+            Config::Transformer(config) => config.width,
+            Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => config.width,
+            Config::Shallow(config) => config.width,
+            Config::Deep(config) => config.width,
+            Config::Mime(config) => config.width,
+        }
+    }
+
+    /// Whether nodes look at all nodes, or only along the pairs that M allows.
+    pub(super) fn is_unrestricted(&self) -> bool {
+        matches!(self, Config::Transformer(_) | Config::GcnRandom(_))
+    }
+
+    /// Whether nodes look only away from the visit.
+    pub(super) fn is_directed(&self) -> bool {
+        match self {
+            Config::Gct(config) => config.attention.directed,
+            Config::Transformer(config) => config.attention.directed,
+            _ => false,
+        }
+    }
+}
+
+/// Refuses a width or a number that makes no sense.
+pub(super) fn check_whole(name: &str, value: usize, most: usize) -> Result<()> {
+    if (1..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::setting(name, value, &format!("a whole number from 1 to {most}")))
+}
+
+/// Refuses the weight of a part of the loss that makes no sense.
+pub(super) fn check_weight(name: &str, value: f64) -> Result<()> {
+    if (0.0..=1e6).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::setting(name, value, "a number from 0 to 1000000"))
+}
