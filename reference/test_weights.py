@@ -22,7 +22,7 @@ def test_the_lines_of_the_document_compute_our_prediction():
     expected = 1 / (1 + np.exp(-np.array(case["logits"])))
     assert names["probability"].shape == expected.shape
     np.testing.assert_allclose(names["probability"], expected, rtol=1e-5)
-    # A prediction that did not depend on the attention would prove nothing.
+    # A prediction that did not depend on the mixing would prove nothing.
     names["P"] = np.eye(len(case["ids"]), dtype=np.float32)
     exec(code, names)
     assert abs(names["probability"] - expected).max() > 1e-3

@@ -4,7 +4,8 @@
 //! - ARCHITECTURE.md lists those modules in that order.
 //! - Documents name only paths that exist.
 //! - The library depends on nothing that prints, parses arguments or serves.
-//! - Every dependency has a licence that Apache-2.0 software may use.
+//! - Every dependency has a licence that Apache-2.0 software may use (those of features that are off by default aside).
+//! - The binary `gct` does not contain Burn.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -247,6 +248,12 @@ fn dependencies() -> Result<Vec<String>> {
         let name = name.split(' ').next().unwrap_or(name);
         if NOT_IN_THE_LIBRARY.contains(&name) {
             problems.push(format!("crates/gct/Cargo.toml: the library must not depend on {name}"));
+        }
+    }
+    for name in tree(&["--package", "gct-cli", "--target", "all", "--format", "{p}"])?.lines() {
+        let name = name.split(' ').next().unwrap_or(name);
+        if name.starts_with("burn") || name == "gct-plain" || UNCHANGED.contains(&name) {
+            problems.push(format!("crates/cli/Cargo.toml: the binary must not contain {name}"));
         }
     }
     problems.sort();

@@ -43,8 +43,7 @@ fn main() -> gct::Result<()> {
     }
     report["flop_per_encounter"] = flop_per_step(&data.examples).into();
     report["floor"] = floor(&data.examples).into();
-    let threads = rayon::current_num_threads();
-    report["peak_flops"] = (0..threads).into_par_iter().map(|_| gemm::peak()).sum::<f64>().into();
+    report["peak_flops"] = rayon::broadcast(|_| gemm::peak()).iter().sum::<f64>().into();
     report["latency_microseconds"] = latency(&data)?;
     println!("{report:#}");
     Ok(())
@@ -75,6 +74,7 @@ impl Data {
             data.examples.push(Example::new(&encounter, rows, &prior, &MatrixSettings::default()));
             data.labels.push(vec![encounter.labels[0]]);
         }
+        data.examples.truncate(data.examples.len() / BATCH * BATCH);
         Ok(data)
     }
 

@@ -110,7 +110,7 @@ impl Example {
         prior: &[f32],
         hidden: Option<(usize, u32)>,
     ) -> Self {
-        let allowed = Pairs::banded(&sizes, false);
+        let allowed = Pairs::banded(&sizes);
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
         Example { sizes, ids, edges, hidden, allowed, prior: compact }

@@ -56,7 +56,7 @@ pub struct Linear {
     pub weight: Dense,
     /// What is added, and what is done with the sum.
     pub bias: Option<(Vector, Activation)>,
-    /// What is dropped of that; only with a bias.
+    /// What is dropped of that; without a bias, nothing is.
     pub dropout: Option<Dropout>,
 }
 
@@ -94,7 +94,7 @@ pub struct Attend<'a, A> {
 /// How far an attention may stray from the one before it.
 #[derive(Debug)]
 pub struct Leash<'a, A> {
-    /// The one before it.
+    /// The one before it. One that was computed may be before one other at most.
     pub before: &'a A,
     /// The weight, in the loss, of the sum over rows of the divergence between the two. The same along a chain.
     pub weight: f64,

@@ -251,7 +251,7 @@ unsafe fn columns<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS:
     for j in (from..to).step_by(REGISTERS * R::LANES) {
         // SAFETY: the caller's: column j and those of its tile are inside B and C, and so are all m rows of A and C.
         unsafe {
-            let b = (b.data.as_ptr().add(j / PANEL * b.panel + j % PANEL), b.row);
+            let b = (b.data.as_ptr().wrapping_add(j / PANEL * b.panel + j % PANEL), b.row);
             let a_at = |i: usize| (a.data.as_ptr().wrapping_add(i * a.row), a.row, a.column);
             let c_at = |i: usize| (c.wrapping_add(i * stride + j), stride);
             let whole = m - m % ROWS;

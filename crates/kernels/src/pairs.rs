@@ -57,16 +57,21 @@ impl Group {
 }
 
 impl Pairs {
-    /// Every node looks at every node; if `upper`, only at itself and those after it.
-    pub fn full(nodes: usize, upper: bool) -> Self {
-        let group =
-            Group { rows: 0..nodes, columns: [0..nodes, 0..0], own: false, upper, start: 0, stride: 0 };
+    /// Every node looks at every node.
+    pub fn full(nodes: usize) -> Self {
+        let group = Group {
+            rows: 0..nodes,
+            columns: [0..nodes, 0..0],
+            own: false,
+            upper: false,
+            start: 0,
+            stride: 0,
+        };
         Pairs::lay_out(nodes, vec![group])
     }
 
-    /// Nodes in groups of these sizes look at the groups beside their own and at themselves; if `upper`, only at the group
-    /// after it.
-    pub fn banded(sizes: &[usize], upper: bool) -> Self {
+    /// Nodes in groups of these sizes look at the groups beside their own and at themselves.
+    pub fn banded(sizes: &[usize]) -> Self {
         let mut groups: Vec<Range<usize>> = Vec::with_capacity(sizes.len());
         let mut nodes = 0;
         for size in sizes {
@@ -75,7 +80,7 @@ impl Pairs {
         }
         let beside = |group: Option<&Range<usize>>| group.cloned().unwrap_or(0..0);
         let rows = (0..groups.len()).map(|at| {
-            let before = if upper { None } else { at.checked_sub(1).and_then(|before| groups.get(before)) };
+            let before = at.checked_sub(1).and_then(|before| groups.get(before));
             let columns = [beside(before), beside(groups.get(at + 1))];
             Group { rows: groups[at].clone(), columns, own: true, upper: false, start: 0, stride: 0 }
         });

@@ -150,11 +150,11 @@ impl Engine for Tensors<'_> {
             if activation == Activation::Relu {
                 rows = activation::relu(rows);
             }
-        }
-        if let Some(dropout) = layer.dropout {
-            let [count, width] = rows.dims();
-            let factors = (0..count * width).map(|place| dropout.factor(place)).collect();
-            rows = rows * self.constant(factors, [count, width]);
+            if let Some(dropout) = layer.dropout {
+                let [count, width] = rows.dims();
+                let factors = (0..count * width).map(|place| dropout.factor(place)).collect();
+                rows = rows * self.constant(factors, [count, width]);
+            }
         }
         Matrix { rows, reach: x.reach }
     }

@@ -130,6 +130,9 @@ fn memory(data: &Data, steps: usize) -> Result<bool> {
     let output = measure(data.ours().args(["--steps", &steps.to_string()]))?.output;
     let tenths: Vec<f64> =
         output["megabytes"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    if tenths.len() < 10 {
+        bail!("no figures of memory: this needs Linux and at least ten steps");
+    }
     println!("memory after each tenth of {steps} steps, MB: {tenths:.1?}");
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
     let (first, second) = tenths.split_at(tenths.len() / 2);

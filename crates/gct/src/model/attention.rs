@@ -6,11 +6,12 @@
 //!
 //! | paper | here | shape |
 //! |---|---|---|
-//! | W_Q, W_K, W_V | `blocks.j.query_key_value` | [width, 3 width] |
-//! | W_V, where there is no attention | `blocks.j.value` | [width, width] |
+//! | W_Q, W_K, W_V | `blocks.j.query_key_value` | [width, 3 columns] |
+//! | W_V, where there is no attention | `blocks.j.value` | [width, columns] |
 //! | | `blocks.j.join`, with several heads side by side | [width, width] |
 //!
-//! Columns are those of the queries, head after head, then of the keys, then of the values. The paper has one head; several
+//! Columns are as many as the width, or with heads that are added, so many times the width. Those of the queries come first,
+//! head after head, then those of the keys, then those of the values. The paper has one head; several
 //! heads, the sigmoid and directed attention are options of the authors' code. Deviation from it: heads that stand
 //! side by side share the width among them, where theirs are each as wide as the model.
 

@@ -90,18 +90,18 @@ struct Layer {
 
 impl FeedForward {
     pub(super) fn shallow(config: &ShallowConfig, parameters: &mut Parameters) -> Self {
-        let layer = |number| Layer::new("layers", number, config.width, config.dropout, parameters);
+        let layer = |number| Layer::new("layers", [number, 0], config.width, config.dropout, parameters);
         FeedForward { before: (0..config.layers).map(layer).collect(), after: Vec::new() }
     }
 
     pub(super) fn deep(config: &DeepConfig, parameters: &mut Parameters) -> Self {
         let &DeepConfig { width, layers_before_sum, layers_after_sum, dropout, post_dropout } = config;
-        let mut layers = |name: &str, count, dropout| -> Vec<Layer> {
-            (0..count).map(|number| Layer::new(name, number, width, dropout, parameters)).collect()
+        let mut layers = |name: &str, earlier, count, dropout| -> Vec<Layer> {
+            (0..count).map(|number| Layer::new(name, [number, earlier], width, dropout, parameters)).collect()
         };
         FeedForward {
-            before: layers("before_sum", layers_before_sum, dropout),
-            after: layers("after_sum", layers_after_sum, post_dropout),
+            before: layers("before_sum", 0, layers_before_sum, dropout),
+            after: layers("after_sum", layers_before_sum, layers_after_sum, post_dropout),
         }
     }
 
@@ -118,14 +118,21 @@ impl FeedForward {
 }
 
 impl Layer {
-    fn new(name: &str, number: usize, width: usize, dropout: f64, parameters: &mut Parameters) -> Self {
+    /// The layer of this number, after so many earlier ones of other names.
+    fn new(
+        name: &str,
+        [number, earlier]: [usize; 2],
+        width: usize,
+        dropout: f64,
+        parameters: &mut Parameters,
+    ) -> Self {
         let name = format!("{name}.{number}");
         Layer {
             weight: parameters.matrix(&format!("{name}.weight"), width, width),
             bias: parameters.vector(&format!("{name}.bias"), width, 0.0),
             norm: norm(&format!("{name}.norm"), width, parameters),
             dropout,
-            number: number as u32,
+            number: (earlier + number) as u32,
         }
     }
 

@@ -111,10 +111,12 @@ pub(super) fn random_weights(example: &Example) -> Vec<f32> {
     matrix
 }
 
-/// Divides rows by their sums.
+/// Divides rows by their sums; a row of zeros stays one.
 pub(super) fn normalize(matrix: &mut [f32], nodes: usize) {
     for row in matrix.chunks_exact_mut(nodes) {
         let sum: f32 = row.iter().sum();
-        row.iter_mut().for_each(|cell| *cell /= sum);
+        if sum > 0.0 {
+            row.iter_mut().for_each(|cell| *cell /= sum);
+        }
     }
 }

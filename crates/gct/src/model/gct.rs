@@ -43,10 +43,11 @@ pub struct GctConfig {
 #[serde(rename_all = "snake_case")]
 pub enum Regularizer {
     /// The authors' code: block 1 has no attention of its own; the mean over the other blocks of KL(before || this), each
-    /// the mean over nodes.
+    /// the mean over nodes and heads.
     #[default]
     Released,
-    /// The paper's formula: block 1 computes attention without using it; the sum over all blocks.
+    /// The paper's formula: block 1 computes attention without using it; the sum over all blocks, each the mean over nodes
+    /// and heads.
     Paper,
 }
 

@@ -34,6 +34,9 @@ pub enum HeadConfig {
     HiddenDiagnosis,
 }
 
+/// More labels than anybody has.
+const MOST_LABELS: usize = 100_000;
+
 /// The head of a model.
 pub(super) enum Head {
     /// Scale and bias, if inner products have them.
@@ -103,13 +106,23 @@ impl Head {
                 no_nodes.unwrap_or_default(),
                 "a model with a vector for each node, to reconstruct edges",
             )),
+            HeadConfig::Edges { initial_bias } if !initial_bias.is_finite() => {
+                Err(Error::setting("initial_bias", initial_bias, "a number"))
+            }
             HeadConfig::Edges { initial_bias } => {
                 let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
                 let bias = parameters.vector("head.bias", 1, *initial_bias);
                 Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
             }
             HeadConfig::RawEdges => Ok(Head::Edges(None)),
-            HeadConfig::Labels { count: 0 } => Err(Error::setting("count", 0, "at least one label")),
+            HeadConfig::Labels { count } if !(1..=MOST_LABELS).contains(count) => {
+                Err(Error::setting("count", count, &format!("a whole number from 1 to {MOST_LABELS}")))
+            }
+            HeadConfig::HiddenDiagnosis if rows.codes(CodeKind::Diagnosis) == 0 => Err(Error::setting(
+                "head",
+                "hidden_diagnosis",
+                "labels or edges, because there are no diagnoses",
+            )),
             HeadConfig::Labels { count } => Ok(Head::Labels(Output::new("head", width, *count, parameters))),
             HeadConfig::HiddenDiagnosis => Ok(Head::HiddenDiagnosis {
                 output: Output::new("head", width, rows.codes(CodeKind::Diagnosis), parameters),
@@ -166,8 +179,10 @@ impl Head {
         let share = 1.0 / pass.batch_terms as f64;
         let logits = self.logits(engine, nodes, examples);
         let loss = match (self, logits) {
-            (Head::Labels(_), Some(logits)) => {
+            (Head::Labels(output), Some(logits)) => {
                 let Targets::Labels(labels) = targets else { panic!("labels are needed to learn labels") };
+                assert_eq!(labels.len(), examples.len(), "labels of every example");
+                assert!(labels.iter().all(|labels| labels.len() == output.weight.outputs), "all of them");
                 engine.label_loss(&logits, labels.iter().flatten().copied(), share)
             }
             (Head::HiddenDiagnosis { .. }, Some(logits)) => {

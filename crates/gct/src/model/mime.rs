@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! e = s(E_d),   r = sum over the treatments of d of s(E_m)
-//! o = s(W_o (e + s(W_dm e) * r)),   visit = sum of o over the diagnoses
+//! o = s(W_o (e + s(W_dm e + b_dm) * r) + b_o),   visit = sum of o over the diagnoses
 //! ```
 //!
 //! | here | shape | |
 //! |---|---|---|
-//! | `gate` | [width, width] | W_dm |
-//! | `out` | [width, width] | W_o |
-//! | `diagnosis`, `treatment` | [width, codes] | of the auxiliary loss |
+//! | `gate.weight`, `gate.bias` | [width, width], [width] | W_dm, b_dm |
+//! | `out.weight`, `out.bias` | [width, width], [width] | W_o, b_o |
+//! | `auxiliary.diagnosis.weight`, `.bias` and `auxiliary.treatment.*` | [width, codes], [codes] | of the auxiliary loss |
 //!
 //! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is its weight, 0
 //! leaves it out. It is the mean over the nodes of a batch. Labs have no part in it.
@@ -25,7 +25,7 @@ use super::head::{Output, known_edges};
 use super::parameters::Parameters;
 use super::{Nodes, Pass};
 use crate::batch::{EmbeddingRows, Example};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::CodeKind;
 
 /// Settings.
@@ -63,7 +63,12 @@ pub(super) struct Mime {
 }
 
 impl Mime {
-    pub(super) fn new(config: &MimeConfig, rows: EmbeddingRows, parameters: &mut Parameters) -> Self {
+    pub(super) fn new(config: &MimeConfig, rows: EmbeddingRows, parameters: &mut Parameters) -> Result<Self> {
+        let kinds = [CodeKind::Diagnosis, CodeKind::Treatment];
+        if config.auxiliary > 0.0 && kinds.iter().any(|kind| rows.codes(*kind) == 0) {
+            let allowed = "0, because there are no diagnoses or no treatments to tell";
+            return Err(Error::setting("auxiliary", config.auxiliary, allowed));
+        }
         let width = config.width;
         let mut layer = |name: &str| {
             let weight = parameters.matrix(&format!("{name}.weight"), width, width);
@@ -71,11 +76,11 @@ impl Mime {
         };
         let (gate, out) = (layer("gate"), layer("out"));
         let auxiliary = (config.auxiliary > 0.0).then(|| {
-            [CodeKind::Diagnosis, CodeKind::Treatment].map(|kind| {
+            kinds.map(|kind| {
                 Output::new(&format!("auxiliary.{}", kind.name()), width, rows.codes(kind), parameters)
             })
         });
-        Mime { gate, out, auxiliary, rows, config: config.clone() }
+        Ok(Mime { gate, out, auxiliary, rows, config: config.clone() })
     }
 
     /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses mean anything.

@@ -116,6 +116,16 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If a setting makes no sense, or the head does not go with the model.
     pub fn new(config: &Config, head: &HeadConfig, rows: EmbeddingRows, seed: u64) -> Result<Self> {
+        Model::build(config, head, rows, |parameters| Ok(parameters.initialize(seed)))
+    }
+
+    /// A model with the weights that `values` gives for its parameters.
+    fn build(
+        config: &Config,
+        head: &HeadConfig,
+        rows: EmbeddingRows,
+        values: impl FnOnce(&Parameters) -> Result<Vec<T>>,
+    ) -> Result<Self> {
         config.check()?;
         let mut parameters = Parameters::default();
         let width = config.width();
@@ -134,11 +144,11 @@ impl<T: Number> Model<T> {
             Config::Deep(config) => {
                 Layers::FeedForward(feed_forward::FeedForward::deep(config, &mut parameters))
             }
-            Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, &mut parameters)),
+            Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, &mut parameters)?),
         };
         let head_config = head.clone();
         let head = head::Head::new(head, config, rows, &mut parameters)?;
-        let weights = Weights::new(parameters.plan().clone(), parameters.initialize(seed));
+        let weights = Weights::new(parameters.plan().clone(), values(&parameters)?);
         let config = config.clone();
         Ok(Model { config, rows, embedding, layers, head_config, head, parameters, weights })
     }
@@ -198,7 +208,7 @@ impl<T: Number> Model<T> {
     pub fn graphs(&self, examples: &[Example]) -> Vec<Pairs> {
         let pairs = |example: &Example| {
             let pairs = match self.config.is_unrestricted() {
-                true => Cow::Owned(Pairs::full(example.nodes(), false)),
+                true => Cow::Owned(Pairs::full(example.nodes())),
                 false => Cow::Borrowed(&example.allowed),
             };
             if self.config.is_directed() { pairs.directed() } else { pairs.into_owned() }

@@ -126,7 +126,7 @@ impl<T: Number> Trainer<T> {
 impl<T: Number> Model<T> {
     /// A pass over a whole batch without dropout.
     pub fn pass(&self, batch: &[Example], targets: &Targets<'_>, regularizes: bool) -> Pass {
-        let batch_nodes = batch.iter().map(Example::nodes).sum();
+        let batch_nodes = batch.iter().map(Example::nodes).sum::<usize>().max(1);
         let batch_terms = self.head.terms(batch, targets).max(1);
         Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, regularizes }
     }
@@ -138,6 +138,7 @@ impl<T: Number> Model<T> {
         let mut ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
         ids.sort_unstable();
         ids.dedup();
+        debug_assert_eq!(start, 0, "the embedding comes first");
         let row = |id: u32| start + id as usize * width..start + (id as usize + 1) * width;
         ids.into_iter().map(row).chain(std::iter::once(start + len..self.parameters.len())).collect()
     }

@@ -10,10 +10,11 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 
-use super::{Config, HeadConfig, Model};
+use super::{Config, HeadConfig, Model, Parameters};
 use crate::batch::EmbeddingRows;
 use crate::dataset::{Overwrite, write_file};
 use crate::error::{Error, OnPath, Result};
+use crate::record::CodeKind;
 
 /// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written in any order.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +25,12 @@ struct Description {
     rows: EmbeddingRows,
 }
 
+/// What all formats have.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
 const KEY: &str = "gct";
 const FORMAT: u32 = 1;
 
@@ -31,10 +38,13 @@ impl Model<f32> {
     /// Writes the model to a file that appears whole or not at all. The same weights make the same bytes.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or a weight is not finite.
     pub fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let bytes: Vec<u8> = self.weights.values().iter().flat_map(|value| value.to_le_bytes()).collect();
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
+        if !self.weights.values().iter().all(|value| value.is_finite()) {
+            return Err(wrong("a weight is not finite, and nothing was written".into()));
+        }
         let mut tensors = Vec::new();
         for named in self.parameters.named() {
             let range = 4 * named.start..4 * (named.start + named.len());
@@ -64,31 +74,44 @@ impl Model<f32> {
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
         let description = (header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)))
             .ok_or_else(|| wrong(format!("its metadata have no `{KEY}`: another program wrote it")))?;
-        let Description { format, model, head, rows } =
-            serde_json::from_str(description).map_err(|error| wrong(format!("its metadata: {error}")))?;
+        let json = |error: serde_json::Error| wrong(format!("its metadata: {error}"));
+        let Format { format } = serde_json::from_str(description).map_err(json)?;
         if format != FORMAT {
             return Err(wrong(format!("it has format {format}, but this program reads format {FORMAT}")));
         }
-        let mut model = Model::new(&model, &head, rows, 0)?;
-        let mut values = Vec::with_capacity(model.parameters.len());
-        for named in model.parameters.named() {
-            let name = &named.name;
-            let tensor = tensors.tensor(name).map_err(|_| wrong(format!("it has no `{name}`")))?;
-            if tensor.dtype() != Dtype::F32 || tensor.shape() != named.shape {
-                let (kind, shape) = (tensor.dtype(), tensor.shape());
-                let expected = &named.shape;
-                return Err(wrong(format!("`{name}` is {kind:?} {shape:?}; expected F32 {expected:?}")));
-            }
-            let (numbers, _) = tensor.data().as_chunks();
-            values.extend(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-            if !values[named.start..].iter().all(|value| value.is_finite()) {
-                return Err(wrong(format!("`{name}` has a number that is not finite")));
-            }
+        let Description { model, head, rows, .. } = serde_json::from_str(description).map_err(json)?;
+        // Before any memory is asked for: the vocabulary must be as large as the table that is there.
+        let codes = CodeKind::ALL.map(|kind| rows.codes(kind) as u64).iter().sum::<u64>();
+        let table = tensors.tensor("embedding").map_err(|_| wrong("it has no `embedding`".into()))?;
+        if table.shape().first().map(|rows| *rows as u64) != Some(codes + 2) {
+            return Err(wrong(format!("`embedding` is {:?}, for {codes} codes", table.shape())));
         }
-        if tensors.len() > model.parameters.named().len() {
-            return Err(wrong("it has weights that this model does not have".into()));
-        }
-        model.weights.update(|all| all.copy_from_slice(&values));
-        Ok(model)
+        let read = |parameters: &Parameters| read(&tensors, parameters).map_err(wrong);
+        Model::build(&model, &head, rows, read).map_err(|error| match error {
+            Error::Setting { .. } => wrong(error.to_string()),
+            other => other,
+        })
     }
+}
+
+/// The values of all parameters, or what is wrong with them.
+fn read(tensors: &SafeTensors<'_>, parameters: &Parameters) -> Result<Vec<f32>, String> {
+    let mut values = Vec::new();
+    for named in parameters.named() {
+        let name = &named.name;
+        let tensor = tensors.tensor(name).map_err(|_| format!("it has no `{name}`"))?;
+        if tensor.dtype() != Dtype::F32 || tensor.shape() != named.shape {
+            let (kind, shape, expected) = (tensor.dtype(), tensor.shape(), &named.shape);
+            return Err(format!("`{name}` is {kind:?} {shape:?}; expected F32 {expected:?}"));
+        }
+        let (numbers, _) = tensor.data().as_chunks();
+        values.extend(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+        if !values[named.start..].iter().all(|value| value.is_finite()) {
+            return Err(format!("`{name}` has a number that is not finite"));
+        }
+    }
+    if tensors.len() > parameters.named().len() {
+        return Err("it has weights that this model does not have".into());
+    }
+    Ok(values)
 }

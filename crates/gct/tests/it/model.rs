@@ -284,6 +284,36 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
     );
 }
 
+/// The literal masking of the paper leaves a row of zeros, which nothing may divide by.
+#[test]
+fn a_row_of_zeros_in_p_does_no_harm() {
+    let encounters = encounters(3);
+    let mut counter = Counter::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 });
+    encounters.iter().for_each(|encounter| counter.add(encounter));
+    let (prior, hidden) = (counter.finish(), Some(Hidden { position: 0, rule: HiddenRule::AllZero }));
+    let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
+    let examples: Vec<Example> =
+        encounters.iter().map(|encounter| Example::new(encounter, rows(), &prior, &settings)).collect();
+    for directed in [false, true] {
+        let mut config = serde_json::to_value(small("gct", 0.0)).unwrap();
+        config["attention"]["directed"] = directed.into();
+        let config: Config = serde_json::from_value(config).unwrap();
+        let model = Model::<f32>::new(&config, &HeadConfig::HiddenDiagnosis, rows(), 2).unwrap();
+        let logits = model.logits(&examples, &mut Scratch::default());
+        // A number that is none would have become the least that a layer gives.
+        assert!(logits.iter().all(|logit| logit.abs() < 1e3), "directed: {directed}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "all of them")]
+fn labels_of_the_wrong_number_are_not_learned_from() {
+    let examples = examples(&encounters(2), false);
+    let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::Labels { count: 2 }, rows(), 2).unwrap();
+    let labels = vec![vec![Some(true)], vec![Some(true), None, None]];
+    Trainer::new(model).step(&examples, &Targets::Labels(&labels), 1e-3, 0);
+}
+
 #[test]
 fn computing_only_what_is_needed_changes_no_logit() {
     let encounters = encounters(9);

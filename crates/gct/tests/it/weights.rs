@@ -42,6 +42,7 @@ fn every_model_is_read_as_it_was_written() {
         let again = Model::load(&path).unwrap();
         assert_eq!(again.config(), model.config());
         assert_eq!(again.head(), model.head());
+        assert_eq!(again.embedding_rows(), model.embedding_rows());
         assert_eq!(again.weights().values(), model.weights().values());
         let bytes = fs::read(&path).unwrap();
         again.save(&path, Overwrite::Replace).unwrap();
@@ -71,7 +72,25 @@ fn a_damaged_file_is_refused() {
     let name = whole.windows(14).position(|bytes| bytes == b"blocks.0.value").unwrap();
     other[name + 7] = b'9';
     assert!(refused(&other).contains("it has no `blocks.0.value`"));
+    // The same length, so that the header still fits.
+    let changed = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let at = whole.windows(from.len()).position(|bytes| bytes == from.as_bytes()).unwrap();
+        let mut other = whole.clone();
+        other[at..at + to.len()].copy_from_slice(to.as_bytes());
+        refused(&other)
+    };
+    assert!(changed("\\\"format\\\":1", "\\\"format\\\":7").contains("it has format 7"));
+    assert!(changed("\\\"treatment\\\":4", "\\\"treatment\\\":9").contains("for 14 codes"));
+    assert!(changed("\\\"width\\\":8", "\\\"width\\\":7").contains("expected F32 [11, 7]"));
+    assert!(changed("\\\"blocks\\\":3", "\\\"blocks\\\":2").contains("does not have"));
+    assert!(changed("{\"gct\":", "{\"tgc\":").contains("another program wrote it"));
     assert!(matches!(model().save(&path, Overwrite::Refuse), Err(gct::Error::OutputExists { .. })));
+    let mut broken = model();
+    broken.weights_mut().update(|values| values[5] = f32::NAN);
+    fs::write(&path, &whole).unwrap();
+    assert!(broken.save(&path, Overwrite::Replace).unwrap_err().to_string().contains("not finite"));
+    assert_eq!(fs::read(&path).unwrap(), whole, "what was there stays");
 }
 
 /// The files that `reference/test_weights.py` computes with are those that this program writes.

@@ -47,7 +47,7 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Adds to the gradient of a matrix. The first contribution is shared, not copied.
-    pub(super) fn contribute(&mut self, place: usize, gradient: &Rc<Vec<T>>) {
+    fn contribute(&mut self, place: usize, gradient: &Rc<Vec<T>>) {
         let sum = match self.values[place].gradient.take() {
             None => Rc::clone(gradient),
             Some(sum) => {
@@ -60,7 +60,7 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Adds a gradient that nobody else has.
-    fn contribute_own(&mut self, place: usize, gradient: Vec<T>) {
+    pub(super) fn contribute_own(&mut self, place: usize, gradient: Vec<T>) {
         let gradient = Rc::new(gradient);
         self.contribute(place, &gradient);
         self.release(gradient);

@@ -137,6 +137,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         });
         for ((span, of_query), of_key) in spans.iter().zip(of_query.iter()).zip(of_key.iter()) {
             check_columns(&span.pairs, of_key.rows.len());
+            assert!(span.rows.len() <= of_query.rows.len(), "whoever attends has a query");
             let (s, p) = (&mut log_p[span.places.clone()], &mut p[span.places.clone()]);
             let (x, y) = (self.rows_of(query, &of_query.rows), self.rows_of(key, &of_key.rows));
             pairs::dots(&span.pairs, query.width, x, y, s, &mut scratch);
@@ -158,7 +159,9 @@ impl<T: Number> Engine for Tape<'_, T> {
         let before = leash.map(|leash| (leash.before.place, leash.weight));
         let out = self.push_attention(p, log_p, reach, before, false);
         if let Some((before, _)) = before {
-            self.attentions[before].after = Some(out.place);
+            let before = &mut self.attentions[before];
+            assert!(before.is_given || before.after.is_none(), "one attention at most is held near another");
+            before.after = Some(out.place);
         }
         self.record(|| Operation::Attend { query, key, scale, normalizer, out: out.place });
         out
@@ -190,6 +193,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         }
         let mut data = self.take(rows * width);
         for (from, to) in from.iter().zip(to.iter()) {
+            assert!(to.rows.len() <= from.rows.len(), "a matrix has no rows beyond its own reach");
             let (first, len) = (from.rows.start * width, to.rows.len() * width);
             data[to.rows.start * width..][..len].copy_from_slice(&self.data(x)[first..][..len]);
         }
@@ -262,7 +266,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         self.pool.give(logits);
         self.pool.give(turned);
         if let Some(d_z) = d_z {
-            self.contribute(z.place, &Rc::new(d_z));
+            self.contribute_own(z.place, d_z);
         }
         if let Some(DecoderParameters { scale, bias }) = parameters {
             self.record(|| Operation::Known { parameters: [scale.start, bias.start], gradients });
@@ -277,12 +281,14 @@ impl<T: Number> Engine for Tape<'_, T> {
         weight: f64,
     ) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
-        let mut loss = 0.0;
-        for ((logit, label), d) in self.data(logits).iter().zip(labels).zip(&mut d) {
+        let (mut loss, mut count) = (0.0, 0);
+        for (label, (logit, d)) in labels.zip(self.data(logits).iter().zip(&mut d)) {
             let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label));
             loss += one;
             *d = slope * T::of(weight);
+            count += 1;
         }
+        assert_eq!(count, d.len(), "there is a label, or none, for every logit");
         self.seed(logits, d);
         loss
     }
@@ -290,8 +296,13 @@ impl<T: Number> Engine for Tape<'_, T> {
     fn class_loss(&mut self, logits: &Matrix, classes: impl Iterator<Item = usize>, weight: f64) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
         d.copy_from_slice(self.data(logits));
-        let rows = d.chunks_exact_mut(self.values[logits.place].width);
-        let loss = rows.zip(classes).map(|(logits, class)| loss::classes(logits, class, weight)).sum();
+        let width = self.values[logits.place].width;
+        let (mut loss, mut count) = (0.0, 0);
+        for (class, logits) in classes.zip(d.chunks_exact_mut(width)) {
+            loss += loss::classes(logits, class, weight);
+            count += width;
+        }
+        assert_eq!(count, d.len(), "there is a class for every row");
         self.seed(logits, d);
         loss
     }
@@ -335,7 +346,7 @@ impl<T: Number> Tape<'_, T> {
     /// Leaves the gradient of the loss on a matrix, for [`Tape::back`] to begin with.
     fn seed(&mut self, matrix: &Matrix, gradient: Vec<T>) {
         if self.learns {
-            self.contribute(matrix.place, &Rc::new(gradient));
+            self.contribute_own(matrix.place, gradient);
         } else {
             self.pool.give(gradient);
         }

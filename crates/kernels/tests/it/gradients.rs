@@ -80,14 +80,14 @@ fn dropout_drops_its_share_and_keeps_the_mean() {
 /// Layouts of every kind, with empty groups among them.
 fn layouts() -> Vec<Pairs> {
     vec![
-        Pairs::full(1, false),
-        Pairs::full(7, false),
-        Pairs::full(20, true),
-        Pairs::banded(&[1, 3, 5, 4], false),
-        Pairs::banded(&[1, 2, 3, 0], false),
-        Pairs::banded(&[1, 0, 3, 2], false),
-        Pairs::banded(&[1, 17, 20, 33], false),
-        Pairs::banded(&[1, 3, 5, 4], true),
+        Pairs::full(1),
+        Pairs::full(7),
+        Pairs::full(20).directed(),
+        Pairs::banded(&[1, 3, 5, 4]),
+        Pairs::banded(&[1, 2, 3, 0]),
+        Pairs::banded(&[1, 0, 3, 2]),
+        Pairs::banded(&[1, 17, 20, 33]),
+        Pairs::banded(&[1, 3, 5, 4]).directed(),
     ]
 }
 
@@ -101,20 +101,20 @@ fn allowed_pairs_are_neighbouring_groups_and_self() {
         }
         matrix.chunks(pairs.nodes()).map(|row| row.iter().collect()).collect::<Vec<String>>()
     };
-    assert_eq!(dense(&Pairs::banded(&[1, 2, 1], false)), ["###.", "##.#", "#.##", ".###"]);
-    assert_eq!(dense(&Pairs::banded(&[1, 2, 1], true)), ["###.", ".#.#", "..##", "...#"]);
-    assert_eq!(dense(&Pairs::full(3, false)), ["###", "###", "###"]);
-    assert_eq!(dense(&Pairs::full(3, true)), ["###", ".##", "..#"]);
+    assert_eq!(dense(&Pairs::banded(&[1, 2, 1])), ["###.", "##.#", "#.##", ".###"]);
+    assert_eq!(dense(&Pairs::banded(&[1, 2, 1]).directed()), ["###.", ".#.#", "..##", "...#"]);
+    assert_eq!(dense(&Pairs::full(3)), ["###", "###", "###"]);
+    assert_eq!(dense(&Pairs::full(3).directed()), ["###", ".##", "..#"]);
 }
 
 #[test]
 fn first_nodes_are_the_nearest_and_keep_their_places() {
-    let banded = Pairs::banded(&[1, 2, 3, 4], false);
+    let banded = Pairs::banded(&[1, 2, 3, 4]);
     assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| banded.count_within(steps)), [1, 3, 6, 10, 10]);
-    let full = Pairs::full(7, false);
+    let full = Pairs::full(7);
     assert_eq!([0, 1, usize::MAX].map(|steps| full.count_within(steps)), [1, 7, 7]);
     // Nothing leads from the visit to treatments without a diagnosis.
-    let broken = Pairs::banded(&[1, 0, 3, 2], false);
+    let broken = Pairs::banded(&[1, 0, 3, 2]);
     assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| broken.count_within(steps)), [1, 1, 1, 1, 6]);
     for layout in layouts() {
         for rows in 0..=layout.nodes() {
@@ -133,9 +133,7 @@ fn first_nodes_are_the_nearest_and_keep_their_places() {
 
 #[test]
 fn directed_pairs_are_those_that_look_ahead() {
-    for layout in
-        [Pairs::full(7, false), Pairs::banded(&[1, 3, 5, 4], false), Pairs::banded(&[1, 0, 3, 2], false)]
-    {
+    for layout in [Pairs::full(7), Pairs::banded(&[1, 3, 5, 4]), Pairs::banded(&[1, 0, 3, 2])] {
         let pairs = |layout: &Pairs| layout.places().map(|(i, j, _)| (i, j)).collect::<Vec<_>>();
         let expected: Vec<_> = pairs(&layout).into_iter().filter(|(i, j)| j >= i).collect();
         assert_eq!(pairs(&layout.directed()), expected);
@@ -277,7 +275,7 @@ fn labels_and_classes() {
 /// One pass over most kernels in f32, to be compared with f64.
 fn everything<T: Number>() -> Vec<f64> {
     let of = |numbers: Vec<f64>| numbers.into_iter().map(T::of).collect::<Vec<T>>();
-    let (layout, width) = (Pairs::banded(&[1, 9, 14, 20], false), 128);
+    let (layout, width) = (Pairs::banded(&[1, 9, 14, 20]), 128);
     let nodes = layout.nodes();
     let (x, gain, bias) = (of(numbers(nodes * width, 1)), of(numbers(width, 2)), of(numbers(width, 3)));
     let rows = Rows { data: &x, stride: width };

@@ -60,7 +60,7 @@ struct Graph {
 
 fn graphs() -> Vec<Graph> {
     let graph = |sizes: &[usize], seed: u64, edges: Vec<(u32, u32)>| {
-        let pairs = Pairs::banded(sizes, false);
+        let pairs = Pairs::banded(sizes);
         let n = pairs.nodes();
         let mut matrix: Vec<f64> = numbers(n * n, seed).iter().map(|x| x.abs() + 0.1).collect();
         let mut given = vec![0.0; pairs.len()];

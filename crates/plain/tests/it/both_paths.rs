@@ -73,13 +73,17 @@ pub(crate) fn example([diagnoses, treatments, labs]: [usize; 3], hides: bool, se
     Example::from_parts(sizes, ids, Some(edges), &prior, hidden)
 }
 
-/// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them twice.
+/// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them twice. If no
+/// diagnosis is to be hidden, also some without any, which nothing connects to the visit, and a visit alone.
 pub(crate) fn batch(hides: bool) -> Vec<Example> {
     let shapes = [[1, 0, 0], [1, 4, 0], [3, 1, 2], [8, 13, 20], [17, 0, 0], [5, 0, 9], [2, 3, 1], [2, 3, 1]];
     let mut batch: Vec<Example> =
         shapes.iter().enumerate().map(|(at, shape)| example(*shape, hides, 40 + at as u64)).collect();
     batch.push(example([50, 50, 50], hides, 7));
     batch.push(batch[3].clone());
+    if !hides {
+        batch.extend([[0, 3, 2], [0, 0, 0], [0, 0, 4]].map(|shape| example(shape, false, 3)));
+    }
     batch
 }
 
@@ -195,9 +199,11 @@ fn both_paths_learn_alike() {
     let model = || Model::<f64>::new(&config("gct", &json!({})), &head, rows(), 3).unwrap();
     let (own, mut trainer) = (model(), Trainer::new(model()));
     let mut plain = Plain::new(&own, &Device::flex());
-    for step in 0..5 {
-        let ours = trainer.step(&batch, &Targets::Examples, 1e-2, step);
-        let theirs = plain.step(&batch, &Targets::Examples, 1e-2, step);
+    // Batches of other codes in turn: nothing may be left of the gradient of the one before.
+    for step in 0..6 {
+        let batch = if step % 2 == 0 { &batch[..5] } else { &batch[5..] };
+        let ours = trainer.step(batch, &Targets::Examples, 1e-2, step);
+        let theirs = plain.step(batch, &Targets::Examples, 1e-2, step);
         assert!((ours.prediction - theirs.prediction).abs() < 1e-7, "{ours:?} {theirs:?}");
     }
     for (ours, theirs) in trainer.model().weights().values().iter().zip(plain.weights()) {
