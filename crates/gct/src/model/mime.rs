@@ -7,9 +7,9 @@
 //!
 //! | here | shape | |
 //! |---|---|---|
-//! | `gate.weight`, `gate.bias` | [width, width], [width] | W_dm, b_dm |
-//! | `out.weight`, `out.bias` | [width, width], [width] | W_o, b_o |
-//! | `auxiliary.diagnosis.weight`, `.bias` and `auxiliary.treatment.*` | [width, codes], [codes] | of the auxiliary loss |
+//! | `gate.weight`, `gate.bias` | `[width, width]`, `[width]` | W_dm, b_dm |
+//! | `out.weight`, `out.bias` | `[width, width]`, `[width]` | W_o, b_o |
+//! | `auxiliary.diagnosis.weight`, `.bias` and `auxiliary.treatment.*` | `[width, codes]`, `[codes]` | of the auxiliary loss |
 //!
 //! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is its weight, 0
 //! leaves it out. It is the mean over the nodes of a batch. Labs have no part in it.
