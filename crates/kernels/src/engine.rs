@@ -1,7 +1,7 @@
-//! Models are written once, forward, in these operations. Two engines play them: [`Tape`](crate::tape::Tape), which is fast on
+//! Models are written once, forward, in these operations. Two engines play them: `Tape`, which is fast on
 //! a processor, and one of plain tensor operations for any device, in a crate of its own, that the first is checked against.
 //!
-//! A matrix has one row per node, graph after graph, or only the rows that a [`Reach`] takes in.
+//! A matrix has one row per node, graph after graph, or only the rows that a `Reach` takes in.
 
 use crate::pairs::Normalizer;
 use crate::rows::{Activation, Dropout};
