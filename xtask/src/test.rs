@@ -41,9 +41,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     run_step("Python tests", || {
-        execute(cargo().args(["build", "--package", "gct-cli", "--locked"]))?;
+        let programs = ["build", "--workspace", "--bin", "gct", "--example", "metrics", "--locked"];
+        execute(cargo().args(programs))?;
+        let debug = target().join("debug");
         let mut pytest = python::command()?;
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "reference"]);
-        execute(pytest.env("GCT", target().join("debug").join("gct")))
+        execute(pytest.env("GCT", debug.join("gct")).env("GCT_METRICS", debug.join("examples/metrics")))
     })
 }

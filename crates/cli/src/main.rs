@@ -10,13 +10,21 @@ use std::sync::{Arc, LazyLock};
 
 use clap::{Parser, Subcommand};
 
+mod asked;
+mod demo;
+mod embed;
+mod evaluate;
+mod explain;
 mod inspect;
 mod output;
+mod predict;
 mod prior;
+mod runs;
 mod settings;
 mod split;
 mod synth;
 mod terminal;
+mod train;
 
 /// Learn the hidden structure of health-record encounters.
 #[derive(Parser)]
@@ -35,17 +43,26 @@ struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
+  gct demo                           all of it in a few minutes
   gct synth --out synthetic          50,000 synthetic encounters, as in the paper
   gct inspect synthetic              what is in them
-  gct split synthetic                8:1:1, no subject on two sides
-  gct prior synthetic --out p.parquet";
+  gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
+  gct evaluate runs/gct
+  gct explain runs/gct --graph graph.svg";
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Arguments),
     Synth(synth::Arguments),
     Inspect(inspect::Arguments),
     Split(split::Arguments),
     Prior(prior::Arguments),
+    Train(train::Arguments),
+    Runs(runs::Arguments),
+    Evaluate(evaluate::Arguments),
+    Predict(predict::Arguments),
+    Embed(embed::Arguments),
+    Explain(explain::Arguments),
 }
 
 /// Set by Ctrl-C or a request to terminate. Every loop that takes long looks at it, so that a command can clean up.
@@ -64,7 +81,7 @@ fn main() -> ExitCode {
         Err(error) => {
             terminal::error(&error);
             match error.downcast_ref() {
-                Some(gct::Error::Interrupted) => ExitCode::from(130),
+                Some(gct::Error::Interrupted | gct::Error::Stopped { .. }) => ExitCode::from(130),
                 _ => ExitCode::from(2),
             }
         }
@@ -80,10 +97,17 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let quiet = arguments.quiet;
     match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments, quiet),
         Command::Synth(arguments) => synth::run(&arguments, quiet),
         Command::Inspect(arguments) => inspect::run(&arguments, quiet),
         Command::Split(arguments) => split::run(&arguments, quiet),
         Command::Prior(arguments) => prior::run(&arguments, quiet),
+        Command::Train(arguments) => train::run(&arguments, quiet),
+        Command::Runs(arguments) => runs::run(&arguments),
+        Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
+        Command::Predict(arguments) => predict::run(&arguments, quiet),
+        Command::Embed(arguments) => embed::run(&arguments, quiet),
+        Command::Explain(arguments) => explain::run(&arguments),
     }
 }
 

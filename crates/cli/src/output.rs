@@ -29,3 +29,28 @@ impl OutputFile {
         self.place().map_or(Ok(()), |(out, overwrite)| dataset::check_file(out, overwrite))
     }
 }
+
+/// The file that a command must write.
+#[derive(Args)]
+pub(crate) struct RequiredFile {
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl RequiredFile {
+    /// The place, and what to do with what is there.
+    pub(crate) fn place(&self) -> (&Path, Overwrite) {
+        (&self.out, if self.force { Overwrite::Replace } else { Overwrite::Refuse })
+    }
+
+    /// Refuses a place that cannot be written, before any work is done.
+    pub(crate) fn check(&self) -> gct::Result<()> {
+        let (out, overwrite) = self.place();
+        dataset::check_file(out, overwrite)
+    }
+}

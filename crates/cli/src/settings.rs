@@ -15,7 +15,7 @@ pub(crate) struct SettingsArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// One setting, such as `labels.p_d1=0.04`; may be repeated
+    /// One setting, by the name that --show-config prints; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 
@@ -25,6 +25,25 @@ pub(crate) struct SettingsArguments {
 }
 
 impl SettingsArguments {
+    /// A text among the settings that were given, the last one, by the path of its key.
+    pub(crate) fn text(&self, path: &[&str]) -> Result<Option<String>> {
+        let mut given = toml::Table::new();
+        if let Some(file) = &self.config {
+            merge(&mut given, read(file)?);
+        }
+        for set in &self.set {
+            merge(&mut given, assignment(set)?);
+        }
+        let mut value = toml::Value::Table(given);
+        for key in path {
+            match value.get(key) {
+                Some(inner) => value = inner.clone(),
+                None => return Ok(None),
+            }
+        }
+        Ok(value.as_str().map(str::to_owned))
+    }
+
     /// Applies the file, then each `--set`, to the defaults.
     pub(crate) fn apply<T: Serialize + DeserializeOwned>(&self, defaults: &T) -> Result<T> {
         let mut settings = toml::Table::try_from(defaults)?;

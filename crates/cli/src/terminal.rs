@@ -51,6 +51,20 @@ pub(crate) fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressB
     ProgressBar::new(total).with_style(style).with_message(what)
 }
 
+/// A progress bar for training, which counts steps of so many encounters.
+pub(crate) fn training(steps: u64, batch: u64, quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("step {human_pos}/{human_len} {wide_bar} {msg} {rate} {eta} left")
+            .expect("the template is well formed")
+            .with_key("rate", move |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let _ = write!(text, "{} encounters/s", count((state.per_sec() * batch as f64) as u64));
+            });
+    ProgressBar::new(steps).with_style(style)
+}
+
 /// A table without lines: the first column to the left, the others to the right.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();

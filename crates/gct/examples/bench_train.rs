@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::dataset::Dataset;
-use gct::model::{Config, HeadConfig, Model, Scratch, Targets, Trainer};
+use gct::model::{Config, HeadConfig, Learning, Model, Pool, Scratch, Targets, Trainer};
 use gct::prior::{self, MatrixSettings};
 use gct::record::PerKind;
 use gct::split::{By, Split};
@@ -97,7 +97,7 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
     let train = rate(data.examples.len(), || {
         for at in data.batches() {
             let (examples, targets) = data.batch(at, head);
-            trainer.step(examples, &targets, 5e-4, at as u32);
+            trainer.step(examples, &targets, Learning::new(5e-4, at as u32));
         }
     });
     let mut scratch = Scratch::default();
@@ -186,11 +186,11 @@ fn floor(examples: &[Example]) -> f64 {
 /// Microseconds for the label of one encounter alone: the median and the 99th percentile.
 fn latency(data: &Data) -> gct::Result<Value> {
     let model = Model::<f32>::new(&Config::named("gct")?, &labels(), data.rows, 0)?;
-    let mut scratch = Scratch::default();
+    let mut pool = Pool::default();
     let mut times: Vec<f64> = (data.examples.iter())
         .map(|example| {
             let start = Instant::now();
-            std::hint::black_box(model.logits(std::slice::from_ref(example), &mut scratch));
+            std::hint::black_box(model.answers(std::slice::from_ref(example), &mut pool));
             start.elapsed().as_secs_f64() * 1e6
         })
         .collect();
@@ -204,7 +204,7 @@ fn memory(data: &Data, steps: usize) -> gct::Result<Value> {
     let mut megabytes = Vec::new();
     for (step, at) in data.batches().cycle().take(steps).enumerate() {
         let (examples, targets) = data.batch(at, &edges());
-        trainer.step(examples, &targets, 5e-4, step as u32);
+        trainer.step(examples, &targets, Learning::new(5e-4, step as u32));
         if (step + 1) % (steps / 10).max(1) == 0 {
             megabytes.push(resident_megabytes());
         }

@@ -2,6 +2,7 @@
 //! expected, never a value of a patient; what to do about it is in [`Error::hint`], so that an edge can print it
 //! on a line of its own.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -142,6 +143,98 @@ pub enum Error {
         allowed: String,
     },
 
+    /// A task asks for a label that the data do not have.
+    #[error(
+        "the task `{task}` needs the label `{label}`, which the dataset does not have; it has: {}",
+        list(known)
+    )]
+    NoSuchLabel {
+        /// The task.
+        task: String,
+        /// The label.
+        label: String,
+        /// The labels there are.
+        known: Vec<String>,
+    },
+
+    /// A task finds nothing to learn from, or to be measured on.
+    #[error("no encounter in {part} has what the task `{task}` asks for: {missing}")]
+    NothingToAsk {
+        /// The task.
+        task: String,
+        /// The part of the split.
+        part: &'static str,
+        /// What is missing.
+        missing: &'static str,
+    },
+
+    /// A folder that should hold a run does not.
+    #[error("{} is not a run folder: it has no run.json", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+
+    /// A run has no weights yet.
+    #[error("{} has no weights yet: training ended before its first validation", path.display())]
+    NoWeights {
+        /// The run.
+        path: PathBuf,
+    },
+
+    /// A checkpoint cannot be gone on from.
+    #[error("{} is damaged: {problem}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// The one before it, if there is one.
+        before: Option<PathBuf>,
+    },
+
+    /// A run is to go on with other settings, or on other data.
+    #[error("{} cannot go on: {problem}", path.display())]
+    OtherRun {
+        /// The run.
+        path: PathBuf,
+        /// What differs.
+        problem: String,
+    },
+
+    /// A dataset does not go with a run.
+    #[error("{} does not go with the run: {problem}", path.display())]
+    OtherData {
+        /// The dataset.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+
+    /// The loss is not a number any more, or far too large.
+    #[error("the loss became {loss} at step {step}; the last good state is that of step {kept}")]
+    Diverged {
+        /// The step.
+        step: u64,
+        /// What it became.
+        loss: f64,
+        /// The step of the last checkpoint.
+        kept: u64,
+    },
+
+    /// The user stopped a training, which can go on later.
+    #[error("stopped at step {step}; everything so far is in {}", path.display())]
+    Stopped {
+        /// The step.
+        step: u64,
+        /// The run.
+        path: PathBuf,
+    },
+
+    /// No encounter has this identifier.
+    #[error("no encounter of the dataset has this identifier")]
+    NoSuchEncounter,
+
     /// A name that is not one of those known.
     #[error("unknown {what} `{name}`; known: {}", list(known))]
     UnknownName {
@@ -175,8 +268,34 @@ pub enum Error {
 
 impl Error {
     /// What the user can do about it, where there is something better to say than the message itself.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        let fixed = match self {
+            Error::Checkpoint { path, before: Some(before), .. } => {
+                return Some(Cow::Owned(format!(
+                    "remove {}, and --resume goes on from {}",
+                    path.display(),
+                    before.display()
+                )));
+            }
+            Error::Stopped { path, .. } => {
+                return Some(Cow::Owned(format!("go on with: gct train --out {} --resume", path.display())));
+            }
+            Error::NoSuchLabel { known, .. } if !known.is_empty() => {
+                return Some(Cow::Owned(format!("any of them can be learned: --task label:{}", known[0])));
+            }
+            Error::Checkpoint { .. } => Some("there is none before it: train again with --force"),
+            Error::NoSuchLabel { .. } => Some("try graph_reconstruction or masked_diagnosis"),
+            Error::NotARun { .. } => Some("a run folder is made by `gct train --out RUN`"),
+            Error::NoWeights { .. } => Some("go on with `gct train --out RUN --resume`"),
+            Error::OtherRun { .. } => {
+                Some("only --steps can change; for anything else train into another folder with --out")
+            }
+            Error::OtherData { .. } => {
+                Some("give the dataset that the run was trained on, or one made like it")
+            }
+            Error::Diverged { .. } => Some(
+                "train again with a lower learning rate (--set learning_rate=...), or with clipping (--set clip=1)",
+            ),
             Error::OutputExists { .. } => Some("choose another place, or replace it with --force"),
             Error::NotReplaceable { .. } => Some("choose another place, or move away what is there"),
             Error::NotADataset { .. } => {
@@ -193,7 +312,9 @@ impl Error {
                 "if you changed it on purpose, put its new size and SHA-256 into dataset.json (docs/data.md says how); \
                  otherwise make the dataset again",
             ),
-            Error::Version { .. } => Some("make the dataset again with this version of gct"),
+            Error::Version { .. } => {
+                Some("make it again with this version of gct, or use the version that wrote it")
+            }
             Error::NothingKept { .. } => Some(
                 "lower min_codes, raise max_codes, or let encounters grow longer (more_diagnoses, more_treatments, more_labs)",
             ),
@@ -201,7 +322,8 @@ impl Error {
                 Some("free some space or choose a folder on another disk; nothing was written")
             }
             _ => None,
-        }
+        };
+        fixed.map(Cow::Borrowed)
     }
 
     pub(crate) fn setting(name: &str, value: impl ToString, allowed: &str) -> Self {

@@ -57,8 +57,29 @@ pub mod batch;
 /// The models of the paper: numbers in, numbers out.
 pub mod model;
 
-/// AUCPR and AUROC, exactly.
+/// The tasks of the paper: what is hidden, what is asked, by which figure models are chosen.
+pub mod task;
+
+/// How good answers are: areas under curves, accuracy, log loss, calibration, with intervals.
 pub mod metric;
+
+/// The run folder: settings, weights, checkpoints, what was measured.
+pub mod run;
+
+/// A run asked about encounters.
+pub mod infer;
+
+/// How good a model is on a part of a dataset, and how true its attention is.
+pub mod evaluate;
+
+/// `gct train` as one call: the loop, the choice of the best model, going on after a stop.
+pub mod train;
+
+/// Pictures as SVG.
+pub mod picture;
+
+/// Predictions, embeddings and explanations to take away.
+pub mod predict;
 
 /// The best score that any model can reach on synthetic data, and two simple rules beside it.
 pub mod ceiling;

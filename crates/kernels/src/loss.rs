@@ -38,19 +38,7 @@ pub fn edges<T: Number>(
     turned: &mut [T],
     d_z: Option<&mut [T]>,
 ) -> (f64, DecoderGradient) {
-    let stride = nodes.next_multiple_of(16);
-    let (turned, zeros) = turned.split_at_mut(width * stride);
-    zeros[..width].fill(T::ZERO);
-    transpose([nodes, stride, width], z, width, zeros, turned, stride);
-    gemm(
-        [nodes, stride, width],
-        Left::rows(z, width),
-        Right::rows(turned, stride),
-        logits,
-        stride,
-        Into::Set,
-    );
-
+    let stride = inner_products([nodes, width], z, logits, turned);
     // An edge's loss is softplus(-x) = softplus(x) - x: the logits of edges are taken off once.
     let both = |&(i, j): &(u32, u32)| [i as usize * stride + j as usize, j as usize * stride + i as usize];
     let logit = |dot: T| decoder.scale * dot + decoder.bias;
@@ -79,6 +67,36 @@ pub fn edges<T: Number>(
         gradient.bias *= weight;
     }
     (loss, gradient)
+}
+
+/// The inner products of all nodes with each other, in rows that are as far apart as is returned.
+fn inner_products<T: Number>(
+    [nodes, width]: [usize; 2],
+    z: &[T],
+    products: &mut [T],
+    turned: &mut [T],
+) -> usize {
+    let stride = nodes.next_multiple_of(16);
+    let (turned, zeros) = turned.split_at_mut(width * stride);
+    zeros[..width].fill(T::ZERO);
+    transpose([nodes, stride, width], z, width, zeros, turned, stride);
+    let (left, right) = (Left::rows(z, width), Right::rows(turned, stride));
+    gemm([nodes, stride, width], left, right, products, stride, Into::Set);
+    stride
+}
+
+/// The logits of the pairs of one graph that [`edges`] has the loss of, (0, 1), (0, 2) and so on: each pair once, because
+/// both ways are the same. `products` and `turned` are room to work in, as there.
+pub fn edge_logits<T: Number>(
+    [nodes, width]: [usize; 2],
+    decoder: Decoder<T>,
+    z: &[T],
+    products: &mut [T],
+    turned: &mut [T],
+) -> Vec<T> {
+    let stride = inner_products([nodes, width], z, products, turned);
+    let row = |node: usize| &products[node * stride + node + 1..node * stride + nodes];
+    (0..nodes).flat_map(|node| row(node).iter().map(|dot| decoder.scale * *dot + decoder.bias)).collect()
 }
 
 vectorized! {

@@ -7,6 +7,7 @@ mod inspect;
 mod prior;
 mod split;
 mod synth;
+mod train;
 
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::manifest::{ENCOUNTERS, FileEntry, MANIFEST, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
@@ -15,36 +15,57 @@ use crate::error::{Error, OnPath, Result};
 pub enum Overwrite {
     /// Refuse.
     Refuse,
-    /// Replace it, if it is nothing but a dataset.
+    /// Replace it, if it is nothing but what this program would write there.
     Replace,
 }
 
+/// What a folder of this program looks like: nothing else is ever replaced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// What it is, in the user's words.
+    pub(crate) what: &'static str,
+    /// The file that tells it: JSON with a `schema_version`.
+    pub(crate) manifest: &'static str,
+    /// Whether a file of this name belongs to it.
+    pub(crate) holds: fn(&str) -> bool,
+}
+
+/// A dataset.
+pub(super) const DATASET: Shape = Shape {
+    what: "dataset",
+    manifest: MANIFEST,
+    holds: |name| [MANIFEST, ENCOUNTERS, VOCABULARY].contains(&name),
+};
+
 /// A folder in the making. Dropped before [`PendingFolder::commit`], it leaves nothing behind.
-pub(super) struct PendingFolder {
+pub(crate) struct PendingFolder {
     // Dropped in this order: what is inside goes before what was made to hold it.
     temporary: TempDir,
     parents: NewParents,
     target: PathBuf,
     overwrite: Overwrite,
+    shape: Shape,
 }
 
 impl PendingFolder {
-    pub(super) fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
-        check_folder(target, overwrite)?;
+    /// Begins one.
+    pub(crate) fn create(target: &Path, overwrite: Overwrite, shape: Shape) -> Result<Self> {
+        check_folder(target, overwrite, shape)?;
         let parents = NewParents::of(target)?;
         let temporary = beside(target, 0o777, |builder, parent| builder.tempdir_in(parent))?;
-        Ok(PendingFolder { temporary, parents, target: target.to_owned(), overwrite })
+        Ok(PendingFolder { temporary, parents, target: target.to_owned(), overwrite, shape })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where its files go meanwhile.
+    pub(crate) fn path(&self) -> &Path {
         self.temporary.path()
     }
 
     /// Puts the finished folder in its place.
-    pub(super) fn commit(self) -> Result<()> {
+    pub(crate) fn commit(self) -> Result<()> {
         sync_folder(self.path())?;
-        check_folder(&self.target, self.overwrite)?;
-        // The old dataset steps aside first and is deleted last, so that at any moment one of the two is whole.
+        check_folder(&self.target, self.overwrite, self.shape)?;
+        // The old folder steps aside first and is deleted last, so that at any moment one of the two is whole.
         let aside = if self.target.exists() {
             let aside = beside(&self.target, 0o700, |builder, parent| builder.tempdir_in(parent))?;
             fs::rename(&self.target, aside.path().join("old")).on("replace", &self.target)?;
@@ -68,8 +89,8 @@ impl PendingFolder {
     }
 }
 
-/// Refuses an existing folder, or, when it may be replaced, one that is anything but a dataset or empty.
-fn check_folder(target: &Path, overwrite: Overwrite) -> Result<()> {
+/// Refuses an existing folder, or, when it may be replaced, one that is anything but of this shape or empty.
+pub(crate) fn check_folder(target: &Path, overwrite: Overwrite, shape: Shape) -> Result<()> {
     let Some(found) = look_at(target)? else { return Ok(()) };
     if overwrite == Overwrite::Refuse {
         return Err(Error::OutputExists { path: target.to_owned() });
@@ -85,16 +106,14 @@ fn check_folder(target: &Path, overwrite: Overwrite) -> Result<()> {
     for entry in fs::read_dir(target).on("replace", target)? {
         let entry = entry.on("replace", target)?;
         let (name, is_file) = (entry.file_name(), entry.file_type().on("replace", target)?.is_file());
-        if !is_file || ![MANIFEST, ENCOUNTERS, VOCABULARY].iter().any(|ours| name == *ours) {
-            return Err(refuse(format!(
-                "it holds `{}`, which is not part of a dataset",
-                name.to_string_lossy()
-            )));
+        if !is_file || !name.to_str().is_some_and(shape.holds) {
+            let (name, what) = (name.to_string_lossy(), shape.what);
+            return Err(refuse(format!("it holds `{name}`, which is not part of a {what}")));
         }
         is_empty = false;
     }
-    if !is_empty && !is_manifest(&target.join(MANIFEST)) {
-        return Err(refuse("its dataset.json is not that of a dataset".into()));
+    if !is_empty && !is_manifest(&target.join(shape.manifest)) {
+        return Err(refuse(format!("its {} is not that of a {}", shape.manifest, shape.what)));
     }
     Ok(())
 }
@@ -120,7 +139,7 @@ fn look_at(path: &Path) -> Result<Option<fs::Metadata>> {
     }
 }
 
-/// Whether a file is the `dataset.json` of a dataset, of whatever version.
+/// Whether a file is the manifest of a folder of this program, of whatever version.
 fn is_manifest(path: &Path) -> bool {
     let parsed = fs::read(path).ok().and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
     parsed.is_some_and(|manifest| manifest.get("schema_version").is_some())
@@ -174,18 +193,59 @@ pub(crate) fn write_file(
     overwrite: Overwrite,
     write: impl FnOnce(&File) -> Result<()>,
 ) -> Result<()> {
-    check_file(target, overwrite)?;
-    let parents = NewParents::of(target)?;
-    let temporary = beside(target, 0o666, |builder, parent| builder.tempfile_in(parent))?;
-    write(temporary.as_file())?;
-    temporary.as_file().sync_all().on("write", target)?;
-    let persisted = match overwrite {
-        Overwrite::Refuse => temporary.persist_noclobber(target),
-        Overwrite::Replace => temporary.persist(target),
-    };
-    persisted.map_err(|error| error.error).on("create", target)?;
-    parents.keep();
-    sync_folder(parent_of(target))
+    let pending = PendingFile::create(target, overwrite)?;
+    write(pending.file())?;
+    pending.commit()
+}
+
+/// Writes a text to a file that appears whole or not at all.
+///
+/// # Errors
+/// If the file is there and may not be replaced, or cannot be written.
+pub fn write_text(target: &Path, overwrite: Overwrite, text: &str) -> Result<()> {
+    write_file(target, overwrite, |mut file| file.write_all(text.as_bytes()).on("write", target))
+}
+
+/// A file in the making. Dropped before [`PendingFile::commit`], it leaves nothing behind.
+pub(crate) struct PendingFile {
+    // Dropped in this order, as in a pending folder.
+    temporary: NamedTempFile,
+    parents: NewParents,
+    target: PathBuf,
+    overwrite: Overwrite,
+}
+
+impl PendingFile {
+    /// Begins one.
+    pub(crate) fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
+        check_file(target, overwrite)?;
+        let parents = NewParents::of(target)?;
+        let temporary = beside(target, 0o666, |builder, parent| builder.tempfile_in(parent))?;
+        Ok(PendingFile { temporary, parents, target: target.to_owned(), overwrite })
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &File {
+        self.temporary.as_file()
+    }
+
+    /// Where it will be.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Puts the finished file in its place.
+    pub(crate) fn commit(self) -> Result<()> {
+        let PendingFile { temporary, parents, target, overwrite } = self;
+        temporary.as_file().sync_all().on("write", &target)?;
+        let persisted = match overwrite {
+            Overwrite::Refuse => temporary.persist_noclobber(&target),
+            Overwrite::Replace => temporary.persist(&target),
+        };
+        persisted.map_err(|error| error.error).on("create", &target)?;
+        parents.keep();
+        sync_folder(parent_of(&target))
+    }
 }
 
 fn parent_of(path: &Path) -> &Path {
@@ -234,7 +294,7 @@ impl Write for HashedFile {
 }
 
 /// Counts and hashes a file as it is on disk.
-pub(super) fn entry_of(path: &Path) -> Result<FileEntry> {
+pub(crate) fn entry_of(path: &Path) -> Result<FileEntry> {
     let mut file = File::open(path).on("read", path)?;
     let mut buffer = vec![0; 1 << 20];
     let (mut bytes, mut hash) = (0, Sha256::new());
@@ -248,7 +308,7 @@ pub(super) fn entry_of(path: &Path) -> Result<FileEntry> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -271,12 +331,12 @@ mod tests {
     fn a_dropped_folder_leaves_nothing_and_a_committed_one_is_there() {
         let home = tempfile::tempdir().unwrap();
         let target = home.path().join("new/data");
-        let pending = PendingFolder::create(&target, Overwrite::Refuse).unwrap();
+        let pending = PendingFolder::create(&target, Overwrite::Refuse, DATASET).unwrap();
         fs::write(pending.path().join(MANIFEST), A_MANIFEST).unwrap();
         drop(pending);
         assert_eq!(names(home.path()), [""; 0], "not even the folder above it");
 
-        let pending = PendingFolder::create(&target, Overwrite::Refuse).unwrap();
+        let pending = PendingFolder::create(&target, Overwrite::Refuse, DATASET).unwrap();
         fs::write(pending.path().join(MANIFEST), A_MANIFEST).unwrap();
         pending.commit().unwrap();
         assert_eq!(names(&home.path().join("new")), ["data"]);
@@ -285,7 +345,7 @@ mod tests {
 
     /// Tries to replace a folder and returns the refusal.
     fn refusal(target: &Path) -> String {
-        PendingFolder::create(target, Overwrite::Replace).err().unwrap().to_string()
+        PendingFolder::create(target, Overwrite::Replace, DATASET).err().unwrap().to_string()
     }
 
     #[test]
@@ -294,9 +354,12 @@ mod tests {
         let target = home.path().join("data");
         fs::create_dir(&target).unwrap();
         fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
-        assert!(matches!(PendingFolder::create(&target, Overwrite::Refuse), Err(Error::OutputExists { .. })));
+        assert!(matches!(
+            PendingFolder::create(&target, Overwrite::Refuse, DATASET),
+            Err(Error::OutputExists { .. })
+        ));
 
-        let pending = PendingFolder::create(&target, Overwrite::Replace).unwrap();
+        let pending = PendingFolder::create(&target, Overwrite::Replace, DATASET).unwrap();
         fs::write(pending.path().join(VOCABULARY), "new").unwrap();
         pending.commit().unwrap();
         assert_eq!(names(&target), [VOCABULARY]);

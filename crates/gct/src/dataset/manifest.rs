@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
@@ -12,7 +13,7 @@ use crate::record::PerKind;
 
 pub(super) const MANIFEST: &str = "dataset.json";
 pub(super) const ENCOUNTERS: &str = "encounters.parquet";
-pub(super) const VOCABULARY: &str = "vocabulary.parquet";
+pub(crate) const VOCABULARY: &str = "vocabulary.parquet";
 
 /// The version of the folder's format that this program writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -98,22 +99,8 @@ impl Manifest {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error).on("open", folder),
             text => text.on("read", &path)?,
         };
+        let manifest: Manifest = parse_manifest(&path, &text, SCHEMA_VERSION)?;
         let malformed = |problem: String| Error::Manifest { path: path.clone(), problem };
-        let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|error| malformed(format!("not valid JSON: {error}")))?;
-        match &value["schema_version"] {
-            version if *version == SCHEMA_VERSION => {}
-            serde_json::Value::Null => return Err(malformed("no `schema_version`".into())),
-            version => {
-                return Err(Error::Version {
-                    path: path.clone(),
-                    found: version.to_string(),
-                    supported: SCHEMA_VERSION,
-                });
-            }
-        }
-        let manifest: Manifest =
-            serde_json::from_value(value).map_err(|error| malformed(error.to_string()))?;
         for (position, label) in manifest.labels.iter().enumerate() {
             if schema::is_fixed_column(label) || manifest.labels[..position].contains(label) {
                 return Err(malformed(format!("label `{label}` has the name of another column")));
@@ -121,4 +108,20 @@ impl Manifest {
         }
         Ok(manifest)
     }
+}
+
+/// Reads the JSON that tells a folder of this program, if it is of the version that is supported.
+pub(crate) fn parse_manifest<T: DeserializeOwned>(path: &Path, text: &str, supported: u32) -> Result<T> {
+    let malformed = |problem: String| Error::Manifest { path: path.to_owned(), problem };
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| malformed(format!("not valid JSON: {error}")))?;
+    match &value["schema_version"] {
+        version if *version == supported => {}
+        serde_json::Value::Null => return Err(malformed("no `schema_version`".into())),
+        version => {
+            let (path, found) = (path.to_owned(), version.to_string());
+            return Err(Error::Version { path, found, supported });
+        }
+    }
+    serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
 }

@@ -15,9 +15,11 @@ mod read;
 mod schema;
 mod write;
 
-pub(crate) use folder::write_file;
-pub use folder::{Overwrite, check_file};
+pub use folder::{Overwrite, check_file, write_text};
+pub(crate) use folder::{PendingFile, PendingFolder, Shape, check_folder, entry_of, hex, write_file};
 pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
+pub(crate) use manifest::{VOCABULARY, parse_manifest};
 pub use read::{Dataset, Encounters};
+pub(crate) use read::{Table, read_vocabulary};
 pub use write::Writer;
-pub(crate) use write::write_table;
+pub(crate) use write::{TableFile, write_table, write_vocabulary};

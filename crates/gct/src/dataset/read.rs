@@ -45,7 +45,7 @@ impl Dataset {
 
         // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
         if !vocabulary_intact {
-            quietly(&vocabulary_file, || read_vocabulary(&vocabulary_file, &manifest).map(drop))?;
+            quietly(&vocabulary_file, || read_vocabulary(&vocabulary_file, manifest.vocabulary).map(drop))?;
             return Err(Error::Changed { path: vocabulary_file });
         }
         if !encounters_intact {
@@ -59,9 +59,9 @@ impl Dataset {
     }
 
     fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
-        let vocabulary = read_vocabulary(&folder.join(VOCABULARY), &manifest)?;
+        let vocabulary = read_vocabulary(&folder.join(VOCABULARY), manifest.vocabulary)?;
         let columns = schema::encounters(&manifest.labels);
-        let encounters = Table::open(folder.join(ENCOUNTERS), &columns, manifest.encounters)?;
+        let encounters = Table::open(folder.join(ENCOUNTERS), &columns, Some(manifest.encounters))?;
         Ok(Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters })
     }
 
@@ -133,13 +133,14 @@ fn quietly(path: &Path, read: impl FnOnce() -> Result<()>) -> Result<()> {
 
 /// A Parquet file with the columns that it must have.
 #[derive(Debug)]
-struct Table {
+pub(crate) struct Table {
     path: PathBuf,
     metadata: ArrowReaderMetadata,
 }
 
 impl Table {
-    fn open(path: PathBuf, expected: &Schema, rows: u64) -> Result<Self> {
+    /// Opens a file, having checked its columns, and its rows if their number is known.
+    pub(crate) fn open(path: PathBuf, expected: &Schema, rows: Option<u64>) -> Result<Self> {
         let file = File::open(&path).on("read", &path)?;
         // The types are those of the Parquet format, whichever library wrote the file.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -158,14 +159,15 @@ impl Table {
             });
         }
         let found = metadata.metadata().file_metadata().num_rows();
-        if u64::try_from(found) != Ok(rows) {
+        if let Some(rows) = rows.filter(|rows| u64::try_from(found) != Ok(*rows)) {
             let problem = format!("it has {found} rows, but dataset.json says {rows}");
             return Err(Error::Damaged { path, problem });
         }
         Ok(Table { path, metadata })
     }
 
-    fn batches(&self) -> Result<ParquetRecordBatchReader> {
+    /// Its rows, some at a time.
+    pub(crate) fn batches(&self) -> Result<ParquetRecordBatchReader> {
         let file = File::open(&self.path).on("read", &self.path)?;
         ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_batch_size(BATCH)
@@ -224,9 +226,10 @@ fn no_null_elements(lists: &ListArray, elements: &dyn Array) -> Result<(), (usiz
     }
 }
 
-fn read_vocabulary(path: &Path, manifest: &Manifest) -> Result<Vocabulary> {
-    let rows = CodeKind::ALL.iter().map(|&kind| manifest.vocabulary[kind]).sum();
-    let table = Table::open(path.to_owned(), &schema::vocabulary(), rows)?;
+/// Reads a vocabulary of these sizes.
+pub(crate) fn read_vocabulary(path: &Path, sizes: PerKind<u64>) -> Result<Vocabulary> {
+    let rows = CodeKind::ALL.iter().map(|&kind| sizes[kind]).sum();
+    let table = Table::open(path.to_owned(), &schema::vocabulary(), Some(rows))?;
     let mut vocabulary = Vocabulary::default();
     let mut first_row = 0;
     for batch in table.batches()? {
@@ -263,8 +266,8 @@ fn read_vocabulary(path: &Path, manifest: &Manifest) -> Result<Vocabulary> {
         first_row += batch.num_rows() as u64;
     }
     let found = PerKind::from_fn(|kind| vocabulary[kind].len() as u64);
-    if found != manifest.vocabulary {
-        let problem = "its number of codes per kind is not the one in dataset.json".into();
+    if found != sizes {
+        let problem = "its number of codes per kind is not the one that was written".into();
         return Err(Error::Damaged { path: path.to_owned(), problem });
     }
     Ok(vocabulary)

@@ -1,5 +1,6 @@
 //! Writing a dataset folder, as a stream.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::folder::{self, HashedFile, Overwrite, PendingFolder};
+use super::folder::{DATASET, HashedFile, Overwrite, PendingFile, PendingFolder};
 use super::manifest::{ENCOUNTERS, FileEntry, Files, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
 use super::schema::{self, DIAGNOSIS_TREATMENT, EdgeColumn, TREATMENT_LAB};
 use crate::error::{Error, OnPath, Result};
@@ -54,7 +55,7 @@ impl Writer {
         for kind in CodeKind::ALL {
             vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
         }
-        let folder = PendingFolder::create(path, overwrite)?;
+        let folder = PendingFolder::create(path, overwrite, DATASET)?;
         let encounters = TableWriter::create(folder.path(), ENCOUNTERS, schema::encounters(&labels))?;
         Ok(Writer {
             folder,
@@ -95,8 +96,7 @@ impl Writer {
     /// If the disk refuses; then nothing is left behind.
     pub fn finish(self, source: Source) -> Result<Manifest> {
         let encounters = self.encounters.finish()?;
-        let mut table = TableWriter::create(self.folder.path(), VOCABULARY, schema::vocabulary())?;
-        table.write(vocabulary_columns(&self.vocabulary))?;
+        let vocabulary = write_vocabulary(self.folder.path(), &self.vocabulary)?;
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
@@ -106,12 +106,19 @@ impl Writer {
             codes: self.codes,
             with_edges: self.with_edges,
             labels: self.labels,
-            files: Files { encounters, vocabulary: table.finish()? },
+            files: Files { encounters, vocabulary },
         };
         manifest.write(self.folder.path())?;
         self.folder.commit()?;
         Ok(manifest)
     }
+}
+
+/// Writes the `vocabulary.parquet` of a folder.
+pub(crate) fn write_vocabulary(folder: &Path, vocabulary: &Vocabulary) -> Result<FileEntry> {
+    let mut table = TableWriter::create(folder, VOCABULARY, schema::vocabulary())?;
+    table.write(vocabulary_columns(vocabulary))?;
+    table.finish()
 }
 
 /// One Parquet file of the folder.
@@ -148,14 +155,37 @@ pub(crate) fn write_table(
     columns: Vec<(&'static str, ArrayRef)>,
 ) -> Result<()> {
     let table = RecordBatch::try_from_iter(columns).expect("the columns of a table are of one length");
-    folder::write_file(path, overwrite, |file| {
-        let failed = |error| write_error(path, error);
-        let file = file.try_clone().on("write", path)?;
-        let mut parquet = ArrowWriter::try_new(file, table.schema(), Some(properties())).map_err(failed)?;
-        parquet.write(&table).map_err(failed)?;
-        parquet.close().map_err(failed)?;
-        Ok(())
-    })
+    let mut file = TableFile::create(path, overwrite, table.schema())?;
+    file.write(&table)?;
+    file.finish()
+}
+
+/// A Parquet file in the making, written a part at a time. Dropped before [`TableFile::finish`], it leaves nothing behind.
+pub(crate) struct TableFile {
+    parquet: ArrowWriter<File>,
+    pending: PendingFile,
+}
+
+impl TableFile {
+    /// Begins one.
+    pub(crate) fn create(path: &Path, overwrite: Overwrite, schema: Arc<Schema>) -> Result<Self> {
+        let pending = PendingFile::create(path, overwrite)?;
+        let file = pending.file().try_clone().on("write", path)?;
+        let parquet = ArrowWriter::try_new(file, schema, Some(properties()))
+            .map_err(|error| write_error(path, error))?;
+        Ok(TableFile { parquet, pending })
+    }
+
+    /// Adds rows.
+    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+        self.parquet.write(rows).map_err(|error| write_error(self.pending.target(), error))
+    }
+
+    /// Writes what is left, and puts the file in its place.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.parquet.close().map_err(|error| write_error(self.pending.target(), error))?;
+        self.pending.commit()
+    }
 }
 
 fn properties() -> WriterProperties {

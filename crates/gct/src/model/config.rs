@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// A model by its name in the paper, with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "model", rename_all = "snake_case")]
+#[serde(tag = "name", rename_all = "snake_case")]
 pub enum Config {
     /// The paper's model.
     Gct(GctConfig),
@@ -92,6 +92,11 @@ impl Config {
             Config::Deep(config) => config.width,
             Config::Mime(config) => config.width,
         }
+    }
+
+    /// Whether it must be given the true edges.
+    pub fn needs_edges(&self) -> bool {
+        matches!(self, Config::Gcn(_) | Config::Mime(_))
     }
 
     /// Whether nodes look at all nodes, or only along the pairs that M allows.

@@ -15,7 +15,7 @@ use crate::record::CodeKind;
 
 /// Which prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "head", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "name", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HeadConfig {
     /// Whether two nodes are connected, from the inner product of their vectors, with a learned scale and bias: inner products
     /// of normalised vectors are far too large for logits.

@@ -17,7 +17,8 @@ use std::borrow::Cow;
 use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Reach};
 use gct_kernels::pairs::Pairs;
-use gct_kernels::tape::{Pool, Tape};
+pub use gct_kernels::tape::Pool;
+use gct_kernels::tape::Tape;
 use gct_kernels::weights::{Vector, Weights};
 
 use crate::batch::{EmbeddingRows, Example};
@@ -45,7 +46,7 @@ pub use gct::{GctConfig, Regularizer};
 pub use head::{HeadConfig, Targets};
 pub use mime::MimeConfig;
 pub use parameters::{Named, Parameters};
-pub use step::{Scratch, Trainer};
+pub use step::{Learning, Progress, Scratch, Trainer};
 pub use transformer::TransformerConfig;
 
 /// The layers of a model.
@@ -173,6 +174,20 @@ impl<T: Number> Model<T> {
         &self.parameters
     }
 
+    /// Numbers per node, and per visit.
+    pub fn width(&self) -> usize {
+        self.config.width()
+    }
+
+    /// A row of the embedding.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn embedding(&self, row: u32) -> &[T] {
+        let width = self.config.width();
+        &self.embedding.of(self.weights.values())[row as usize * width..][..width]
+    }
+
     /// The weights.
     pub fn weights(&self) -> &Weights<T> {
         &self.weights
@@ -188,9 +203,8 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If edges are needed and not known.
     pub fn check_data(&self, edges_are_known: bool) -> Result<()> {
-        let needs_edges = matches!(self.config, Config::Gcn(_) | Config::Mime(_));
         match (edges_are_known, &self.head) {
-            (false, _) if needs_edges => Err(Error::setting(
+            (false, _) if self.config.needs_edges() => Err(Error::setting(
                 "model",
                 self.config.name(),
                 "a model that is not given the true edges, because the data have none; try gct or gcn_p",
@@ -259,15 +273,32 @@ impl<T: Number> Model<T> {
         Outcome { prediction, regularizer }
     }
 
-    /// The logits of a few examples.
-    fn logits_of(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<T> {
+    /// What the head says of a few examples, without dropout: one list of logits for each. Only the rows that they depend on are
+    /// computed.
+    fn answers_at_once(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
         let graphs = self.graphs(examples);
         let mut tape = Tape::new(&self.weights, &graphs, pool, false);
         let (_, nodes) = self.forward(&mut tape, &graphs, examples, self.head.reach(), Pass::LOOKING);
-        let logits = self.head.logits(&mut tape, &nodes, examples);
-        let all = logits.map_or(Vec::new(), |logits| tape.data(&logits).to_vec());
+        let answers = match (&self.head, self.head.logits(&mut tape, &nodes, examples)) {
+            (head::Head::Edges(decoder), _) => tape.edge_logits(&nodes.all, *decoder),
+            (_, logits) => {
+                let logits = logits.expect("only edges have no logits");
+                let data = tape.data(&logits);
+                data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
+            }
+        };
         tape.finish();
-        all
+        answers
+    }
+
+    /// The vectors of the visits of a few examples, without dropout.
+    fn visits_at_once(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
+        let graphs = self.graphs(examples);
+        let mut tape = Tape::new(&self.weights, &graphs, pool, false);
+        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::FIRST, Pass::LOOKING);
+        let visits = tape.data(&nodes.visits).chunks_exact(self.width()).map(<[T]>::to_vec).collect();
+        tape.finish();
+        visits
     }
 
     /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each

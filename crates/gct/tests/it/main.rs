@@ -6,5 +6,6 @@ mod dataset;
 mod fixture;
 mod model;
 mod prior;
+mod run;
 mod synthetic;
 mod weights;

@@ -2,10 +2,9 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
-use gct::model::{Config, HeadConfig, Model, Pass, Scratch, Targets, Trainer};
+use gct::model::{Config, HeadConfig, Learning, Model, Pass, Pool, Scratch, Targets, Trainer};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::record::{Encounter, PerKind};
-use gct_kernels::tape::Pool;
 use std::sync::atomic::AtomicBool;
 
 /// Encounters of the synthetic generator, small ones among them.
@@ -95,7 +94,7 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
                     let before =
                         trainer.model().evaluate(&examples, &targets(), &mut Scratch::default()).prediction;
                     for step in 0..30 {
-                        trainer.step(&examples, &targets(), 3e-3, step);
+                        trainer.step(&examples, &targets(), Learning::new(3e-3, step));
                     }
                     let after =
                         trainer.model().evaluate(&examples, &targets(), &mut Scratch::default()).prediction;
@@ -176,7 +175,7 @@ fn without_its_coefficient_the_regulariser_has_no_effect() {
         let config: Config = serde_json::from_value(config).unwrap();
         let model = Model::<f32>::new(&config, &HeadConfig::RawEdges, rows(), 1).unwrap();
         let mut trainer = Trainer::new(model);
-        let outcome = trainer.step(&examples, &Targets::Examples, 1e-3, 0);
+        let outcome = trainer.step(&examples, &Targets::Examples, Learning::new(1e-3, 0));
         (outcome, trainer.model().weights().values().to_vec())
     };
     let ((off, weights_off), (on, weights_on)) = (train(0.0), train(5.0));
@@ -299,7 +298,7 @@ fn a_row_of_zeros_in_p_does_no_harm() {
         config["attention"]["directed"] = directed.into();
         let config: Config = serde_json::from_value(config).unwrap();
         let model = Model::<f32>::new(&config, &HeadConfig::HiddenDiagnosis, rows(), 2).unwrap();
-        let logits = model.logits(&examples, &mut Scratch::default());
+        let logits = model.answers(&examples, &mut Pool::default()).concat();
         // A number that is none would have become the least that a layer gives.
         assert!(logits.iter().all(|logit| logit.abs() < 1e3), "directed: {directed}");
     }
@@ -311,7 +310,7 @@ fn labels_of_the_wrong_number_are_not_learned_from() {
     let examples = examples(&encounters(2), false);
     let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::Labels { count: 2 }, rows(), 2).unwrap();
     let labels = vec![vec![Some(true)], vec![Some(true), None, None]];
-    Trainer::new(model).step(&examples, &Targets::Labels(&labels), 1e-3, 0);
+    Trainer::new(model).step(&examples, &Targets::Labels(&labels), Learning::new(1e-3, 0));
 }
 
 #[test]
@@ -322,7 +321,7 @@ fn computing_only_what_is_needed_changes_no_logit() {
             let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
             let model = Model::<f64>::new(&small(name, 0.1), &head, rows(), 3).unwrap();
             let all = model.look(&examples, |view| view.logits().unwrap().to_vec());
-            let needed = model.logits(&examples, &mut Scratch::default());
+            let needed = model.answers(&examples, &mut Pool::default()).concat();
             assert_eq!(all.len(), needed.len());
             for (all, needed) in all.iter().zip(&needed) {
                 assert!((all - needed).abs() < 1e-12, "{name} {head:?}: {all} {needed}");

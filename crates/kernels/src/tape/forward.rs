@@ -6,7 +6,7 @@ use super::{Attention, Matrix, Operation, Part, Tape, Weighting};
 use crate::Number;
 use crate::engine::{Attend, Columns, DecoderParameters, Engine, Linear, Norm, Reach};
 use crate::gemm::{Into, Left, Right, gemm};
-use crate::loss::{self, Decoder};
+use crate::loss;
 use crate::pairs::{self, Pairs};
 use crate::rows;
 use crate::weights::{Dense, Vector};
@@ -240,13 +240,9 @@ impl<T: Number> Engine for Tape<'_, T> {
         weight: f64,
     ) -> f64 {
         let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
-        let most = self.graphs.iter().map(Pairs::nodes).max().unwrap_or(0).next_multiple_of(16);
-        let (mut logits, mut turned) = (self.pool.take(most * most), self.pool.take(width * (most + 1)));
+        let [mut logits, mut turned] = self.decoder_room(width);
         let mut d_z = self.learns.then(|| self.pool.take(self.data(z).len()));
-        let decoder = parameters.map_or(Decoder { scale: T::ONE, bias: T::ZERO }, |parameters| {
-            let first = |vector: Vector| vector.of(self.weights.values())[0];
-            Decoder { scale: first(parameters.scale), bias: first(parameters.bias) }
-        });
+        let decoder = self.decoder(parameters);
         let (mut loss, mut gradients) = (0.0, [0.0, 0.0]);
         for (span, edges) in spans.iter().zip(edges) {
             let range = span.rows.start * width..span.rows.end * width;

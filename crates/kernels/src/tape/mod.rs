@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::Number;
-use crate::engine::{Linear, Norm, Reach};
+use crate::engine::{DecoderParameters, Linear, Norm, Reach};
+use crate::loss::{self, Decoder};
 use crate::pairs::{Normalizer, Pairs, Rows};
 use crate::weights::{Vector, Weights};
 
@@ -213,6 +214,34 @@ impl<'a, T: Number> Tape<'a, T> {
     fn spans_of(&mut self, place: usize) -> Rc<[Span]> {
         let reach = self.values[place].reach.expect("the rows of a matrix are those of its graphs");
         self.spans(reach)
+    }
+
+    /// The logits of the pairs of each graph, as [`loss::edge_logits`] has them.
+    pub fn edge_logits(&mut self, z: &Matrix, parameters: Option<DecoderParameters>) -> Vec<Vec<T>> {
+        let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
+        let [mut products, mut turned] = self.decoder_room(width);
+        let decoder = self.decoder(parameters);
+        let one = |span: &Span| {
+            let z = &self.data(z)[span.rows.start * width..span.rows.end * width];
+            loss::edge_logits([span.rows.len(), width], decoder, z, &mut products, &mut turned)
+        };
+        let all = spans.iter().map(one).collect();
+        self.pool.give(products);
+        self.pool.give(turned);
+        all
+    }
+
+    /// Room for the inner products of the largest graph, and to turn its rows.
+    fn decoder_room(&mut self, width: usize) -> [Vec<T>; 2] {
+        let most = self.graphs.iter().map(Pairs::nodes).max().unwrap_or(0).next_multiple_of(16);
+        [self.pool.take(most * most), self.pool.take(width * (most + 1))]
+    }
+
+    fn decoder(&self, parameters: Option<DecoderParameters>) -> Decoder<T> {
+        parameters.map_or(Decoder { scale: T::ONE, bias: T::ZERO }, |parameters| {
+            let first = |vector: Vector| vector.of(self.weights.values())[0];
+            Decoder { scale: first(parameters.scale), bias: first(parameters.bias) }
+        })
     }
 
     fn push(&mut self, data: Vec<T>, width: usize, reach: Option<Reach>) -> Matrix {

@@ -202,7 +202,7 @@ fn both_paths_learn_alike() {
     // Batches of other codes in turn: nothing may be left of the gradient of the one before.
     for step in 0..6 {
         let batch = if step % 2 == 0 { &batch[..5] } else { &batch[5..] };
-        let ours = trainer.step(batch, &Targets::Examples, 1e-2, step);
+        let ours = trainer.step(batch, &Targets::Examples, Learning::new(1e-2, step));
         let theirs = plain.step(batch, &Targets::Examples, 1e-2, step);
         assert!((ours.prediction - theirs.prediction).abs() < 1e-7, "{ours:?} {theirs:?}");
     }

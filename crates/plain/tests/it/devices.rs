@@ -13,7 +13,7 @@ fn a_graphics_processor_learns_like_the_processor() {
     let (own, mut trainer) = (model(), Trainer::new(model()));
     let mut plain = Plain::new(&own, &Device::wgpu(Default::default()));
     for step in 0..5 {
-        let ours = trainer.step(&batch, &Targets::Examples, 1e-3, step).prediction;
+        let ours = trainer.step(&batch, &Targets::Examples, Learning::new(1e-3, step)).prediction;
         let theirs = plain.step(&batch, &Targets::Examples, 1e-3, step).prediction;
         println!("step {step}: loss {ours:.6} here, {theirs:.6} there");
         // Adam's first steps are as large for a gradient that is nothing but rounding as for any other.

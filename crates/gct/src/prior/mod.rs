@@ -21,6 +21,8 @@ use crate::graph::Nodes;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
 
+mod file;
+
 /// Counts the training encounters of a dataset.
 ///
 /// # Errors
@@ -488,7 +490,7 @@ mod tests {
 
     #[test]
     fn the_matrix_is_that_of_an_independent_implementation() {
-        let golden: Golden = serde_json::from_str(include_str!("../tests/golden/prior.json")).unwrap();
+        let golden: Golden = serde_json::from_str(include_str!("../../tests/golden/prior.json")).unwrap();
         let pairs = |counts: &[u32]| -> Pairs {
             let row = |row: &[u32]| (0..).zip(row.iter().copied()).filter(|(_, count)| *count > 0).collect();
             Pairs::from(counts.chunks(20).map(row).collect::<PairCounter>())

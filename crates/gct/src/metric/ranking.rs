@@ -1,6 +1,7 @@
-//! How well scores rank positives above negatives. Undefined is `None`, never a stand-in.
+//! How well scores rank positives above negatives.
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Scored examples, gathered one by one or in bulk.
 ///
@@ -41,32 +42,53 @@ impl Ranking {
     /// Sorts, and gives both areas under the curves.
     pub fn areas(mut self) -> Areas {
         self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
-        let (positives, negatives) = self.scored.iter().fold((0u64, 0u64), |(positives, negatives), tie| {
-            (positives + u64::from(tie.positives), negatives + u64::from(tie.negatives))
-        });
-        // Walk from the highest score down, one threshold at a time.
-        let (mut true_positives, mut false_positives) = (0u64, 0u64);
-        let (mut precision_area, mut pairs_won_twice) = (0.0, 0u128);
+        let mut curve = Curve::default();
         for threshold in self.scored.chunk_by(|a, b| a.score == b.score) {
-            let found: u64 = threshold.iter().map(|tie| u64::from(tie.positives)).sum();
-            let mistaken: u64 = threshold.iter().map(|tie| u64::from(tie.negatives)).sum();
-            // Each of these negatives loses to the positives above it and draws with those beside it.
-            pairs_won_twice += u128::from(mistaken) * u128::from(2 * true_positives + found);
-            true_positives += found;
-            false_positives += mistaken;
-            let precision = true_positives as f64 / (true_positives + false_positives) as f64;
-            precision_area += found as f64 * precision;
+            curve.step(
+                threshold.iter().map(|tie| u64::from(tie.positives)).sum(),
+                threshold.iter().map(|tie| u64::from(tie.negatives)).sum(),
+            );
         }
+        curve.areas()
+    }
+}
+
+/// The walk from the highest score down, one threshold at a time.
+#[derive(Debug, Default)]
+pub(super) struct Curve {
+    true_positives: u64,
+    false_positives: u64,
+    /// The precision at each positive, added up.
+    precision: f64,
+    pairs_won_twice: u128,
+}
+
+impl Curve {
+    /// Lowers the threshold by one score, of so many positives and negatives.
+    pub(super) fn step(&mut self, positives: u64, negatives: u64) {
+        // Each of these negatives loses to the positives above it and draws with those beside it.
+        self.pairs_won_twice += u128::from(negatives) * u128::from(2 * self.true_positives + positives);
+        self.true_positives += positives;
+        self.false_positives += negatives;
+        if positives > 0 {
+            let found = self.true_positives + self.false_positives;
+            self.precision += positives as f64 * (self.true_positives as f64 / found as f64);
+        }
+    }
+
+    /// What it comes to at the lowest score.
+    pub(super) fn areas(&self) -> Areas {
+        let (positives, negatives) = (self.true_positives, self.false_positives);
         Areas {
-            aucpr: (positives > 0).then(|| precision_area / positives as f64),
+            aucpr: (positives > 0).then(|| self.precision / positives as f64),
             auroc: (positives > 0 && negatives > 0)
-                .then(|| pairs_won_twice as f64 / 2.0 / positives as f64 / negatives as f64),
+                .then(|| self.pairs_won_twice as f64 / 2.0 / positives as f64 / negatives as f64),
         }
     }
 }
 
 /// The two areas.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Areas {
     /// Average precision: the precision at each positive, averaged. Undefined without a positive.
     pub aucpr: Option<f64>,

@@ -1,0 +1,97 @@
+//! The options of every command that asks a run about encounters of a dataset.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use gct::dataset::Dataset;
+use gct::infer::{Unseen, Which};
+use gct::run::Run;
+use gct::split::Part;
+
+use crate::terminal::{self, count};
+
+#[derive(Args)]
+pub(crate) struct AskedArguments {
+    /// The run folder
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+
+    /// The dataset folder [default: the one that the run was trained on]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Which encounters [default: test of the run's own dataset, all of any other]
+    #[arg(long, value_enum, value_name = "PART")]
+    split: Option<WhichName>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WhichName {
+    Train,
+    Validation,
+    Test,
+    All,
+}
+
+impl AskedArguments {
+    /// Opens the run alone.
+    pub(crate) fn run(&self) -> gct::Result<Run> {
+        Run::open(&self.run)
+    }
+
+    /// Opens the run and the dataset.
+    pub(crate) fn open(&self) -> gct::Result<(Run, Dataset, Which)> {
+        let (run, dataset) = open(&self.run, self.data.as_deref())?;
+        let which = match self.split {
+            None => Which::default_for(&run, &dataset),
+            Some(WhichName::All) => Which::All,
+            Some(WhichName::Train) => Which::Part(Part::Train),
+            Some(WhichName::Validation) => Which::Part(Part::Validation),
+            Some(WhichName::Test) => Which::Part(Part::Test),
+        };
+        Ok((run, dataset, which))
+    }
+}
+
+/// Opens a run and a dataset: its own, if no other is given.
+pub(crate) fn open(run: &Path, data: Option<&Path>) -> gct::Result<(Run, Dataset)> {
+    let run = Run::open(run)?;
+    let dataset = Dataset::open(data.unwrap_or(&run.manifest().dataset.path))?;
+    Ok((run, dataset))
+}
+
+/// How many encounters that is, about: enough for a progress bar.
+pub(crate) fn about(dataset: &Dataset, which: Which) -> u64 {
+    let all = dataset.manifest().encounters;
+    match which {
+        Which::All => all,
+        Which::Part(Part::Train) => all * 8 / 10,
+        Which::Part(_) => all / 10,
+    }
+}
+
+/// A word about what was left out, if anything was.
+pub(crate) fn left_out(encounters: u64, unseen: Unseen) -> String {
+    let mut text = String::new();
+    if encounters > 0 {
+        text += &format!("{} encounters left out: they lack what is asked\n", count(encounters));
+    }
+    if unseen.codes > 0 {
+        text += &format!(
+            "{} codes that the run does not know, left out {} times\n",
+            count(unseen.codes),
+            count(unseen.occurrences)
+        );
+    }
+    text
+}
+
+/// A progress bar over the encounters that are asked about, and what to tell it.
+pub(crate) fn progress(
+    dataset: &Dataset,
+    which: Which,
+    what: &'static str,
+    quiet: bool,
+) -> indicatif::ProgressBar {
+    terminal::progress(about(dataset, which), what, quiet)
+}

@@ -1,0 +1,294 @@
+//! `gct demo`: the whole life of three models in a few minutes.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use gct::ceiling::Scores as CeilingScores;
+use gct::dataset::{Dataset, Overwrite};
+use gct::evaluate::{self, Evaluation};
+use gct::infer::Which;
+use gct::ingest::synthetic;
+use gct::metric::Bootstrap;
+use gct::model::{Config, Dropouts};
+use gct::picture::{self, Line, Series};
+use gct::predict::explain;
+use gct::run::{Decay, Run, Settings};
+use gct::split::Part;
+use gct::synth::{Findings, Progress};
+use gct::task::Task;
+use gct::train::{self, Event, Watch};
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::explain::{node, write};
+use crate::terminal::{self, count, score};
+use crate::{STOP, proceed};
+
+/// See it work: make data, train three models to find hidden edges, compare them, draw what they believe
+///
+/// 10,000 synthetic encounters, whose edges are known, and graph reconstruction by GCT, Transformer and Shallow. Stopped, it
+/// goes on where it was when it is run again.
+#[derive(Args)]
+#[command(after_help = "Example:
+  gct demo")]
+pub(crate) struct Arguments {
+    /// The folder for data, runs and report
+    #[arg(long, value_name = "DIR", default_value = "gct-demo")]
+    out: PathBuf,
+
+    /// Encounters to generate
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    encounters: u64,
+
+    /// Batches of 32 that each model learns from
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    steps: u64,
+
+    /// Begin anew if the folder holds a demo already
+    #[arg(long)]
+    force: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const MODELS: [&str; 3] = ["gct", "transformer", "shallow"];
+
+/// Validations of each training: points of its learning curve.
+const VALIDATIONS: u64 = 10;
+
+/// A model, trained and measured.
+struct Trained {
+    run: Run,
+    evaluation: Evaluation,
+    encounters_per_second: f64,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let start = Instant::now();
+    let (dataset, findings) = data(arguments, quiet)?;
+    let mut display = Display::new(arguments, quiet);
+    let trained = MODELS.map(|name| train(arguments, &dataset, name, &mut display));
+    display.bar.finish_and_clear();
+    let trained = trained.into_iter().collect::<Result<Vec<Trained>>>()?;
+    let ceiling = &findings.ceiling.ceiling_joint;
+    let report = arguments.out.join("report");
+    draw(&report, &dataset, &trained, ceiling)?;
+    let summary = summary(arguments, &trained, ceiling, start.elapsed().as_secs_f64());
+    write(&report.join("summary.json"), &format!("{summary:#}\n"), Overwrite::Replace)?;
+    if arguments.json {
+        return Ok(terminal::print_json(&summary)?);
+    }
+    let mut text = table(&trained, ceiling);
+    text += &format!(
+        "\n{} encounters, {} steps each, in {:.0} s. Higher is better, but for KL, which is that of attention from the truth.\n\
+         Pictures are in {}.\n\nnext:\n",
+        count(dataset.manifest().encounters),
+        count(arguments.steps),
+        start.elapsed().as_secs_f64(),
+        report.display()
+    );
+    // As it was called, so that the lines can be copied.
+    let program = std::env::args().next().unwrap_or_else(|| "gct".into());
+    let out = arguments.out.display();
+    for line in [
+        format!("evaluate {out}/gct"),
+        format!("explain {out}/gct --graph graph.svg"),
+        format!("train --data {out}/data --task masked_diagnosis --model gct --out {out}/masked"),
+    ] {
+        text += &format!("  {program} {line}\n");
+    }
+    Ok(terminal::print(&text)?)
+}
+
+/// Makes the data, unless they are there already.
+fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
+    let folder = arguments.out.join("data");
+    let settings = synthetic::Settings { encounters: arguments.encounters, ..Default::default() };
+    if arguments.force || !folder.exists() {
+        let bar = terminal::progress(settings.encounters, "drawing encounters", quiet);
+        let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+        let made = gct::synth::run(&settings, &folder, overwrite, &STOP, &|progress| match progress {
+            Progress::Drawn(encounters) => bar.set_position(encounters),
+            Progress::Measuring => bar.set_message("measuring the best that any model can do, a few seconds"),
+        });
+        bar.finish_and_clear();
+        made?;
+    }
+    let dataset = Dataset::open(&folder)?;
+    match Findings::of(dataset.manifest())? {
+        Some(findings) if dataset.manifest().encounters == arguments.encounters => Ok((dataset, findings)),
+        _ => Err(gct::Error::OtherRun {
+            path: arguments.out.clone(),
+            problem: "its data are not those of this demo; --force begins anew".into(),
+        }
+        .into()),
+    }
+}
+
+/// Trains one model, or goes on, and measures it.
+fn train(
+    arguments: &Arguments,
+    dataset: &Dataset,
+    name: &'static str,
+    display: &mut Display,
+) -> Result<Trained> {
+    proceed()?;
+    let folder = arguments.out.join(name);
+    display.name = name;
+    let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
+    if folder.exists() && !arguments.force {
+        train::resume(&folder, dataset, Some(arguments.steps), watch)?;
+    } else {
+        let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+        train::start(settings(name, arguments.steps)?, dataset, &folder, overwrite, watch)?;
+    }
+    display.done += arguments.steps;
+    display.bar.set_position(display.done);
+    let run = Run::open(&folder)?;
+    let bootstrap = Bootstrap { replicates: 0, seed: 0 };
+    let evaluation = evaluate::run(&run, dataset, Which::Part(Part::Test), bootstrap, &|_| proceed())?;
+    let entries = run.entries()?;
+    let speeds: f64 = entries.iter().map(|entry| entry.encounters_per_second).sum();
+    let encounters_per_second = speeds / entries.len().max(1) as f64;
+    Ok(Trained { run, evaluation, encounters_per_second })
+}
+
+/// The paper's settings are for a million steps. For so few, learning is faster, slows down at the end, and drops nothing.
+fn settings(name: &str, steps: u64) -> Result<Settings> {
+    let mut settings = Settings::paper(Task::GraphReconstruction, name, gct::synth::SOURCE)?;
+    settings.steps = steps;
+    settings.validate_every = (steps / VALIDATIONS).max(1);
+    settings.learning_rate = 0.005;
+    settings.warmup = steps / 20;
+    settings.decay = Decay::Cosine;
+    match &mut settings.model {
+        Config::Gct(config) => config.dropout = Dropouts::default(),
+        Config::Transformer(config) => config.dropout = Dropouts::default(),
+        Config::Shallow(config) => config.dropout = 0.0,
+        _ => {}
+    }
+    Ok(settings)
+}
+
+/// One bar over all trainings.
+struct Display {
+    bar: ProgressBar,
+    lines: bool,
+    name: &'static str,
+    /// Steps of the models before.
+    done: u64,
+    last: Option<f64>,
+}
+
+impl Display {
+    fn new(arguments: &Arguments, quiet: bool) -> Self {
+        let bar = terminal::training(MODELS.len() as u64 * arguments.steps, 32, quiet);
+        Display { bar, lines: !quiet && !io::stderr().is_terminal(), name: "", done: 0, last: None }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Read(_) => {}
+            Event::Started { step, .. } => {
+                self.last = None;
+                self.bar.set_position(self.done + step);
+            }
+            Event::Step { step, loss } => {
+                self.bar.set_position(self.done + step);
+                self.bar.set_message(format!("{}, loss {loss:.3}, AUCPR {}", self.name, score(self.last)));
+            }
+            Event::Validated(entry) => {
+                self.last = entry.value;
+                if self.lines {
+                    // If standard error is closed, nobody is left to tell.
+                    let (step, value) = (count(entry.step), score(entry.value));
+                    let _ =
+                        writeln!(io::stderr().lock(), "{} step {step}: validation AUCPR {value}", self.name);
+                }
+            }
+        }
+    }
+}
+
+fn table(trained: &[Trained], ceiling: &CeilingScores) -> String {
+    let mut rows: Vec<Vec<String>> = (trained.iter())
+        .map(|Trained { run, evaluation, encounters_per_second }| {
+            let structure = evaluation.structure.as_ref();
+            vec![
+                run.settings().model.name().into(),
+                score(evaluation.scores.value("aucpr")),
+                score(evaluation.scores.value("auroc")),
+                score(structure.map(|structure| structure.kl_attention_truth.mean)),
+                score(structure.map(|structure| structure.entropy.mean)),
+                count(*encounters_per_second as u64),
+            ]
+        })
+        .collect();
+    rows.push(vec![
+        "the best that any model can do".into(),
+        score(ceiling.all_pairs.aucpr),
+        score(ceiling.all_pairs.auroc),
+    ]);
+    let header = ["test split", "AUCPR", "AUROC", "attention KL", "entropy", "encounters/s learned"];
+    terminal::table(&header, rows)
+}
+
+fn summary(
+    arguments: &Arguments,
+    trained: &[Trained],
+    ceiling: &CeilingScores,
+    seconds: f64,
+) -> serde_json::Value {
+    let models: serde_json::Map<_, _> = (trained.iter())
+        .map(|Trained { run, evaluation, encounters_per_second }| {
+            let mut report = crate::evaluate::report(run, evaluation);
+            report["encounters_per_second"] = json!(encounters_per_second);
+            (run.settings().model.name().to_owned(), report)
+        })
+        .collect();
+    json!({
+        "encounters": arguments.encounters,
+        "steps": arguments.steps,
+        "models": models,
+        "ceiling": ceiling,
+        "seconds": seconds,
+    })
+}
+
+/// Learning curves, and what GCT and Transformer believe about one encounter.
+fn draw(report: &Path, dataset: &Dataset, trained: &[Trained], ceiling: &CeilingScores) -> Result<()> {
+    let series = trained.iter().map(|trained| -> Result<Series> {
+        let points = trained
+            .run
+            .entries()?
+            .iter()
+            .filter_map(|entry| Some((entry.step as f64, entry.value?)))
+            .collect();
+        Ok(Series { name: trained.run.settings().model.name().into(), points })
+    });
+    let series = series.collect::<Result<Vec<Series>>>()?;
+    let references: Vec<Line> = (ceiling.all_pairs.aucpr.into_iter())
+        .map(|value| Line { name: "the best that any model can do".into(), value })
+        .collect();
+    let curves = picture::curves("Graph reconstruction", "step", "validation AUCPR", &series, &references);
+    write(&report.join("learning-curves.svg"), &curves, Overwrite::Replace)?;
+    for trained in trained {
+        let explanation = explain(&trained.run, dataset, None)?;
+        let (structure, name) = (&explanation.structure, trained.run.settings().model.name());
+        if structure.layers.is_empty() {
+            continue;
+        }
+        let bars = picture::bars(structure, node(&explanation, None)?);
+        write(&report.join(format!("{name}-attention.svg")), &bars, Overwrite::Replace)?;
+        for layer in 0..structure.layers.len() {
+            let file = report.join(format!("{name}-block-{}.svg", layer + 1));
+            write(&file, &picture::graph(structure, layer), Overwrite::Replace)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! `gct evaluate`: how good a model is.
+
+use anyhow::Result;
+use clap::Args;
+use gct::evaluate::{self, Evaluation, Scores};
+use gct::metric::{Bootstrap, Figure};
+use gct::run::Run;
+use serde_json::{Value, json};
+
+use crate::asked::{self, AskedArguments};
+use crate::terminal::{self, count, score};
+use crate::train::heed;
+
+/// Measure a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and how true its attention is
+///
+/// Intervals are of a bootstrap over subjects. With several labels, figures are over all of them together, then of each.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct evaluate runs/gct
+  gct evaluate runs/gct --split validation --json
+  gct evaluate runs/gct --data another-dataset      of the same source; codes that the run does not know are left out")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    asked: AskedArguments,
+
+    /// How often subjects are drawn anew for the intervals; 0 for no intervals
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    bootstrap: u32,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let (run, dataset, which) = arguments.asked.open()?;
+    let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
+    let bar = asked::progress(&dataset, which, "evaluating encounters", quiet);
+    let evaluation = evaluate::run(&run, &dataset, which, bootstrap, &heed(&bar));
+    bar.finish_and_clear();
+    let evaluation = evaluation?;
+    if arguments.json {
+        return Ok(terminal::print_json(&report(&run, &evaluation))?);
+    }
+    let settings = run.settings();
+    let mut text = format!(
+        "{} on {}, {} encounters of {}\n",
+        settings.model.name(),
+        settings.task,
+        count(evaluation.encounters),
+        evaluation.split
+    );
+    text += &asked::left_out(evaluation.left_out, evaluation.unseen);
+    text += &format!("\n{}", table(&evaluation.scores));
+    for (label, scores) in &evaluation.labels {
+        text += &format!("\n{label}\n{}", table(scores));
+    }
+    text += &structure(&evaluation);
+    Ok(terminal::print(&text)?)
+}
+
+fn table(scores: &Scores) -> String {
+    let interval = |figure: &Figure| match figure.interval {
+        Some([low, high]) => format!("{low:.4} to {high:.4}"),
+        None => "-".into(),
+    };
+    let rows = scores
+        .0
+        .iter()
+        .map(|(name, figure)| vec![name.replace('_', " "), score(figure.value), interval(figure)]);
+    terminal::table(&["", "", "95 % interval"], rows)
+}
+
+fn structure(evaluation: &Evaluation) -> String {
+    let Some(structure) = &evaluation.structure else { return String::new() };
+    let rows = [
+        ("KL(attention || truth)", &structure.kl_attention_truth),
+        ("KL(truth || attention)", &structure.kl_truth_attention),
+        ("entropy", &structure.entropy),
+        ("AUCPR of true edges by attention", &structure.edges_aucpr),
+    ];
+    let blocks = structure.entropy.blocks.len();
+    let header: Vec<String> = ["attention".to_owned()]
+        .into_iter()
+        .chain((1..=blocks).map(|block| format!("block {block}")))
+        .chain(["mean".to_owned()])
+        .collect();
+    let rows = rows.map(|(name, figure)| {
+        let numbers = figure.blocks.iter().chain([&figure.mean]).map(|number| format!("{number:.4}"));
+        [name.to_owned()].into_iter().chain(numbers).collect()
+    });
+    format!("\n{}", terminal::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), rows))
+}
+
+pub(crate) fn report(run: &Run, evaluation: &Evaluation) -> Value {
+    let settings = run.settings();
+    let mut report = json!({
+        "task": settings.task.to_string(),
+        "model": settings.model.name(),
+        "split": evaluation.split,
+        "encounters": evaluation.encounters,
+        "left_out": evaluation.left_out,
+        "unseen_codes": evaluation.unseen.codes,
+        "unseen_occurrences": evaluation.unseen.occurrences,
+    });
+    terminal::extend(&mut report, figures(&evaluation.scores));
+    if !evaluation.labels.is_empty() {
+        let labels = evaluation.labels.iter().map(|(label, scores)| (label.clone(), figures(scores)));
+        report["labels"] = labels.collect::<serde_json::Map<_, _>>().into();
+    }
+    if let Some(structure) = &evaluation.structure {
+        report["structure"] = json!(structure);
+    }
+    report
+}
+
+fn figures(scores: &Scores) -> Value {
+    let mut object = serde_json::Map::new();
+    for (name, figure) in &scores.0 {
+        object.insert((*name).into(), json!(figure.value));
+        object.insert(format!("{name}_interval"), json!(figure.interval));
+    }
+    object.into()
+}

@@ -1,0 +1,170 @@
+//! `gct explain`: what a model believes about one encounter.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use gct::dataset::{self, Overwrite};
+use gct::picture::{self, Kind};
+use gct::predict::{Explanation, explain};
+use serde_json::json;
+
+use crate::asked;
+use crate::terminal;
+
+/// Show what a model believes about one encounter: who attends to whom, block by block
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct explain runs/gct                                   the first encounter of the test split
+  gct explain runs/gct --encounter E17 --json
+  gct explain runs/gct --encounter E17 --graph graph.svg --bars bars.svg --code D_199")]
+pub(crate) struct Arguments {
+    /// The run folder
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+
+    /// The dataset folder [default: the one that the run was trained on]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Which encounter [default: the first of the test split]
+    #[arg(long, value_name = "ID")]
+    encounter: Option<String>,
+
+    /// Which block, counted from 1 [default: the last]
+    #[arg(long, value_name = "N")]
+    block: Option<usize>,
+
+    /// How many links to list
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Draw the encounter as a graph to this SVG file
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
+
+    /// Draw what one code attends to, the paper's Figure 4, to this SVG file
+    #[arg(long, value_name = "FILE")]
+    bars: Option<PathBuf>,
+
+    /// The code for --bars [default: the diagnosis with the most edges, or the first]
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
+
+    /// Replace files that exist
+    #[arg(long)]
+    force: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+    for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
+        dataset::check_file(file, overwrite)?;
+    }
+    let (run, dataset) = asked::open(&arguments.run, arguments.data.as_deref())?;
+    let explanation = explain(&run, &dataset, arguments.encounter.as_deref())?;
+    let structure = &explanation.structure;
+    if structure.layers.is_empty() && (arguments.graph.is_some() || arguments.bars.is_some()) {
+        bail!("{} does not mix nodes: there is no attention to draw", run.settings().model.name());
+    }
+    let layer = layer(&explanation, arguments.block)?;
+    if let Some(file) = &arguments.graph {
+        write(file, &picture::graph(structure, layer), overwrite)?;
+    }
+    if let Some(file) = &arguments.bars {
+        write(file, &picture::bars(structure, node(&explanation, arguments.code.as_deref())?), overwrite)?;
+    }
+    let text = match arguments.json {
+        true => return Ok(terminal::print_json(&report(&explanation))?),
+        false => table(&explanation, layer, arguments.top),
+    };
+    Ok(terminal::print(&text)?)
+}
+
+pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Result<()> {
+    dataset::write_text(file, overwrite, text)
+}
+
+/// The place of the block that is asked for.
+fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
+    let blocks = explanation.structure.layers.len();
+    match block {
+        Some(block) if !(1..=blocks).contains(&block) => {
+            bail!("--block {block}: the model has blocks 1 to {blocks}")
+        }
+        Some(block) => Ok(block - 1),
+        None => Ok(blocks.saturating_sub(1)),
+    }
+}
+
+/// The node whose attention is drawn.
+pub(crate) fn node(explanation: &Explanation, code: Option<&str>) -> Result<usize> {
+    let structure = &explanation.structure;
+    if let Some(code) = code {
+        let found = structure.nodes.iter().position(|node| node.label == code);
+        let Some(found) = found else { bail!("--code {code}: the encounter does not have it") };
+        return Ok(found);
+    }
+    let edges = |node: usize| {
+        structure.edges.iter().flatten().filter(|(cause, effect)| [*cause, *effect].contains(&node)).count()
+    };
+    let diagnoses = (0..structure.nodes.len()).filter(|node| structure.nodes[*node].kind == Kind::Diagnosis);
+    // Of equal ones the first.
+    Ok(diagnoses.rev().max_by_key(|node| edges(*node)).unwrap_or(0))
+}
+
+fn table(explanation: &Explanation, layer: usize, top: usize) -> String {
+    let mut text = String::new();
+    let yes = |truth: Option<bool>| truth.map_or("", |truth| if truth { "yes" } else { "no" }).to_owned();
+    let answers = explanation.answers.iter().take(top);
+    let rows: Vec<Vec<String>> = answers
+        .map(|answer| vec![answer.what.clone(), format!("{:.4}", answer.probability), yes(answer.truth)])
+        .collect();
+    text += &terminal::table(&["prediction", "probability", "true"], rows);
+    let structure = &explanation.structure;
+    let Some(block) = structure.layers.get(layer) else { return text };
+    let rows = explanation.links(layer).into_iter().take(top).map(|(i, j, weight)| {
+        let name = |node: usize| {
+            let node = &structure.nodes[node];
+            match &node.description {
+                Some(description) => format!("{} {description}", node.label),
+                None => node.label.clone(),
+            }
+        };
+        vec![name(i), name(j), format!("{weight:.4}"), yes(explanation.is_edge(i, j))]
+    });
+    text + &format!(
+        "\nattention of {}, the mean of both ways\n{}",
+        block.name,
+        terminal::table(&["from", "to", "attention", "true"], rows)
+    )
+}
+
+fn report(explanation: &Explanation) -> serde_json::Value {
+    let structure = &explanation.structure;
+    let kind = |kind: Kind| match kind {
+        Kind::Visit => "visit",
+        Kind::Diagnosis => "diagnosis",
+        Kind::Treatment => "treatment",
+        Kind::Lab => "lab",
+    };
+    let nodes: Vec<_> = (structure.nodes.iter())
+        .map(|node| json!({"kind": kind(node.kind), "code": node.label, "description": node.description}))
+        .collect();
+    let blocks: Vec<_> = (structure.layers.iter())
+        .map(|layer| {
+            let rows: Vec<&[f32]> = layer.attention.chunks(structure.nodes.len().max(1)).collect();
+            json!({"name": layer.name, "attention": rows})
+        })
+        .collect();
+    json!({
+        "nodes": nodes,
+        "edges": structure.edges,
+        "blocks": blocks,
+        "predictions": explanation.answers,
+    })
+}

@@ -1,0 +1,76 @@
+//! `gct predict`: predictions as Parquet.
+
+use anyhow::Result;
+use clap::Args;
+use gct::predict::{self, Options};
+use serde_json::json;
+
+use crate::asked::{self, AskedArguments};
+use crate::output::RequiredFile;
+use crate::terminal::{self, count};
+use crate::train::heed;
+
+/// Write the predictions of a run as Parquet
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct predict runs/gct --out predictions.parquet
+  gct predict runs/gct --data new-encounters --split all --out new.parquet
+  gct predict runs/reconstruction --min-probability 0 --out every-pair.parquet
+
+Every row has subject_id, encounter_id and prediction_time, and
+  for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
+  for masked_diagnosis      hidden_diagnosis, rank, predicted_diagnosis, probability
+  for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    asked: AskedArguments,
+
+    #[command(flatten)]
+    output: RequiredFile,
+
+    /// The probability from which on a label is predicted
+    #[arg(long, value_name = "P", default_value_t = Options::default().threshold)]
+    threshold: f64,
+
+    /// How many diagnoses to guess
+    #[arg(long, value_name = "K", default_value_t = Options::default().top)]
+    top: usize,
+
+    /// The least probability of an edge to write
+    #[arg(long, value_name = "P", default_value_t = Options::default().min_probability)]
+    min_probability: f64,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    arguments.output.check()?;
+    let (run, dataset, which) = arguments.asked.open()?;
+    let bar = asked::progress(&dataset, which, "predicting encounters", quiet);
+    let Arguments { threshold, top, min_probability, .. } = *arguments;
+    let options = Options { threshold, top, min_probability };
+    let written = predict::score(&run, &dataset, which, options, arguments.output.place(), &heed(&bar));
+    bar.finish_and_clear();
+    let written = written?;
+    if arguments.json {
+        return Ok(terminal::print_json(&json!({
+            "out": arguments.output.out,
+            "split": which.name(),
+            "encounters": written.encounters,
+            "rows": written.rows,
+            "left_out": written.left_out,
+            "unseen_codes": written.unseen.codes,
+            "unseen_occurrences": written.unseen.occurrences,
+        }))?);
+    }
+    let mut text = format!(
+        "{}: {} rows for {} encounters\n",
+        arguments.output.out.display(),
+        count(written.rows),
+        count(written.encounters)
+    );
+    text += &asked::left_out(written.left_out, written.unseen);
+    Ok(terminal::print(&text)?)
+}

@@ -1,0 +1,49 @@
+//! `gct runs`: what has been trained.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+use crate::terminal::{self, count, score};
+
+/// List the runs in a folder
+#[derive(Args)]
+#[command(after_help = "Example:
+  gct runs runs")]
+pub(crate) struct Arguments {
+    /// A folder with run folders in it, at any depth
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+
+    /// Print one JSON array instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let runs = gct::run::list(&arguments.folder)?;
+    if arguments.json {
+        return Ok(terminal::print_json(&json!(runs))?);
+    }
+    if runs.is_empty() {
+        return Ok(terminal::print(&format!("no runs in {}\n", arguments.folder.display()))?);
+    }
+    let rows = runs.iter().map(|run| {
+        let [seed, split_seed] = run.seeds;
+        vec![
+            run.path.strip_prefix(&arguments.folder).unwrap_or(&run.path).display().to_string(),
+            run.task.clone(),
+            run.model.clone(),
+            format!("{seed}, {split_seed}"),
+            format!("{} of {}", count(run.step), count(run.steps)),
+            run.metric.clone(),
+            score(run.best.map(|best| best.value)),
+            run.best.map_or("-".into(), |best| count(best.step)),
+            format!("{:.0} s", run.seconds),
+        ]
+    });
+    let header = ["run", "task", "model", "seed, split", "steps", "metric", "best", "at step", "time"];
+    Ok(terminal::print(&terminal::table(&header, rows))?)
+}

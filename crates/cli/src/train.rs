@@ -1,0 +1,331 @@
+//! `gct train`: a model from a dataset.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use gct::dataset::{Dataset, Overwrite};
+use gct::model::Config;
+use gct::run::{Entry, Run, Settings};
+use gct::task::Task;
+use gct::train::{self, Event, Outcome, Watch};
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::settings::SettingsArguments;
+use crate::terminal::{self, count, score};
+use crate::{STOP, proceed};
+
+/// Train a model on a task, with the paper's hyperparameters unless told otherwise
+///
+/// Ctrl-C writes a checkpoint and stops; --resume goes on from the last one, and ends with the same weights as if it had never
+/// been stopped.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
+  gct train --data synthetic --task label:d1_m1 --model transformer --out runs/t --steps 5000 --set learning_rate=0.001
+  gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
+  gct train --out runs/gct --resume --steps 40000   longer than it was meant to be
+  gct train --show-config                           the paper's hyperparameters
+  gct train --show-config --task masked_diagnosis --model gct
+
+Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, label:NAME
+Models: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime")]
+pub(crate) struct Arguments {
+    /// The dataset folder
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// What to learn
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+
+    /// Which model [default: gct]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// The run folder to make
+    #[arg(long, value_name = "RUN", required_unless_present = "show_config")]
+    out: Option<PathBuf>,
+
+    /// Batches to learn from [default: 20000]
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+
+    /// Another seed gives other weights and another order [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Another seed gives another split [default: 0]
+    #[arg(long, value_name = "N")]
+    split_seed: Option<u64>,
+
+    /// Go on with the run if it is there
+    #[arg(long)]
+    resume: bool,
+
+    #[command(flatten)]
+    settings: SettingsArguments,
+
+    /// Replace the folder if it is a run
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let Some(out) = arguments.out.as_deref().filter(|_| !arguments.settings.show_config) else {
+        return show_config(arguments);
+    };
+    let mut display = Display::new(quiet);
+    let outcome = match arguments.resume && out.exists() {
+        true => go_on(arguments, out, &mut display),
+        false => start(arguments, out, &mut display),
+    };
+    display.finish();
+    let outcome = outcome?;
+    let settings = Run::open(out)?.settings().clone();
+    if arguments.json {
+        return Ok(terminal::print_json(&json!({
+            "run": out,
+            "task": settings.task.to_string(),
+            "model": settings.model.name(),
+            "steps": outcome.step,
+            "ended_early": outcome.early,
+            "metric": settings.task.selection().name(),
+            "best": outcome.best,
+            "seconds": outcome.seconds,
+        }))?);
+    }
+    Ok(terminal::print(&report(out, &settings, &outcome))?)
+}
+
+fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
+    let early = if outcome.early { ", early because nothing got better" } else { "" };
+    let best = match outcome.best {
+        Some(best) => {
+            let metric = settings.task.selection().name();
+            format!("best validation {metric} {:.4}, at step {}", best.value, count(best.step))
+        }
+        None => "validation was never defined".into(),
+    };
+    let (out, steps) = (out.display(), count(outcome.step));
+    format!(
+        "{out}: {} steps of {} on {} in {:.0} s{early}\n{best}\nnext: gct evaluate {out}\n",
+        steps,
+        settings.model.name(),
+        settings.task,
+        outcome.seconds
+    )
+}
+
+fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
+    let Some(data) = &arguments.data else { bail!("--data is missing: which dataset to learn from") };
+    let dataset = Dataset::open(data)?;
+    let settings = settings(arguments, &dataset.manifest().source.kind)?;
+    let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
+    display.begin(&dataset, &settings);
+    let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
+    Ok(train::start(settings, &dataset, out, overwrite, watch)?)
+}
+
+fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
+    let run = Run::open(out)?;
+    let path = arguments.data.as_deref().unwrap_or(&run.manifest().dataset.path);
+    let dataset = Dataset::open(path)?;
+    check_same(arguments, &run)?;
+    display.begin(&dataset, run.settings());
+    let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
+    Ok(train::resume(out, &dataset, arguments.steps, watch)?)
+}
+
+/// Refuses to go on with other settings than the run began with, as far as any are given.
+fn check_same(arguments: &Arguments, run: &Run) -> Result<()> {
+    let there = run.settings();
+    let mut given = Settings { steps: there.steps, ..settings_on(arguments, there)? };
+    given.seed = arguments.seed.unwrap_or(given.seed);
+    let (given, there) = (toml::Table::try_from(&given)?, toml::Table::try_from(there)?);
+    if let Some((key, value)) = given.iter().find(|(key, value)| there.get(*key) != Some(value)) {
+        let was = there.get(key).map_or("nothing".into(), ToString::to_string);
+        return Err(gct::Error::OtherRun {
+            path: run.path().to_owned(),
+            problem: format!("`{key}` would be {value}, but it began with {was}"),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// The settings of a run with what is given on top of them.
+fn settings_on(arguments: &Arguments, there: &Settings) -> Result<Settings> {
+    let mut base = there.clone();
+    if let Some(task) = &arguments.task {
+        base.task = task.parse()?;
+    }
+    if let Some(model) = arguments.model.as_ref().filter(|model| *model != there.model.name()) {
+        base.model = Config::named(model)?;
+    }
+    base.split.seed = arguments.split_seed.unwrap_or(base.split.seed);
+    arguments.settings.apply(&base)
+}
+
+/// The paper's settings with what is given on top of them.
+fn settings(arguments: &Arguments, source: &str) -> Result<Settings> {
+    let given = |flag: &Option<String>, path: &[&str]| match flag {
+        Some(value) => Ok(Some(value.clone())),
+        None => arguments.settings.text(path),
+    };
+    let Some(task) = given(&arguments.task, &["task"])? else {
+        bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
+    };
+    let model = given(&arguments.model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
+    let mut settings = arguments.settings.apply(&Settings::paper(task.parse()?, &model, source)?)?;
+    settings.steps = arguments.steps.unwrap_or(settings.steps);
+    settings.seed = arguments.seed.unwrap_or(settings.seed);
+    settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);
+    settings.check()?;
+    Ok(settings)
+}
+
+/// All settings of one training, or, without a task, the paper's table.
+fn show_config(arguments: &Arguments) -> Result<()> {
+    let source = match &arguments.data {
+        Some(data) => Dataset::open(data)?.manifest().source.kind.clone(),
+        None => "synthetic".into(),
+    };
+    if arguments.task.is_some() || arguments.settings.text(&["task"])?.is_some() {
+        return Ok(terminal::print(&toml::to_string(&settings(arguments, &source)?)?)?);
+    }
+    let mut rows = Vec::new();
+    for task in Task::NAMES {
+        for model in Config::NAMES {
+            let settings = Settings::paper(task.parse()?, model, &source)?;
+            let model_settings = toml::Table::try_from(&settings.model)?;
+            let [first, second] = match model_settings.get("dropout") {
+                Some(toml::Value::Table(both)) => [both.get("mlp"), both.get("post_mlp")],
+                one => [one, model_settings.get("post_dropout")],
+            };
+            let text = |value: Option<&toml::Value>| value.map_or("-".into(), ToString::to_string);
+            rows.push(vec![
+                task.into(),
+                model.into(),
+                settings.learning_rate.to_string(),
+                text(first),
+                text(second),
+                text(model_settings.get("regularization")),
+            ]);
+        }
+    }
+    let header = ["task", "model", "learning rate", "MLP dropout", "post-MLP dropout", "regularization"];
+    let note = "The paper has no figures for gcn on readmission and mortality (those of gcn_p are taken) and for mime (shallow's).\n\
+                All settings of one of them: gct train --show-config --task TASK --model MODEL\n";
+    Ok(terminal::print(&(terminal::table(&header, rows) + note))?)
+}
+
+/// How a training is shown: a bar if somebody is looking, else a line now and then.
+pub(crate) struct Display {
+    bar: ProgressBar,
+    quiet: bool,
+    lines: bool,
+    batch: u64,
+    metric: &'static str,
+    loss: Option<f64>,
+    last: Option<f64>,
+    best: Option<f64>,
+}
+
+impl Display {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let lines = !quiet && !io::stderr().is_terminal();
+        let bar = ProgressBar::hidden();
+        Display { bar, quiet, lines, batch: 0, metric: "", loss: None, last: None, best: None }
+    }
+
+    /// Forgets the training before.
+    pub(crate) fn begin(&mut self, dataset: &Dataset, settings: &Settings) {
+        *self = Display {
+            bar: terminal::progress(dataset.manifest().encounters, "reading encounters", self.quiet),
+            batch: settings.batch as u64,
+            metric: settings.task.selection().name(),
+            ..Display::new(self.quiet)
+        };
+    }
+
+    pub(crate) fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Read(encounters) => self.bar.set_position(*encounters),
+            Event::Started { step, steps, train, validation, left_out } => {
+                self.finish();
+                self.bar = terminal::training(*steps, self.batch, self.quiet);
+                self.bar.set_position(*step);
+                self.bar.reset_eta();
+                let left_out = match left_out {
+                    0 => String::new(),
+                    more => format!(", {} left out", count(*more as u64)),
+                };
+                self.line(&format!(
+                    "learning from {} encounters, validating on {}{left_out}",
+                    count(*train as u64),
+                    count(*validation as u64)
+                ));
+            }
+            Event::Step { step, loss } => {
+                // The loss of one batch jumps about.
+                self.loss = Some(self.loss.map_or(*loss, |before| 0.98 * before + 0.02 * loss));
+                self.bar.set_position(*step);
+                self.message();
+            }
+            Event::Validated(entry) => self.validated(entry),
+        }
+    }
+
+    fn validated(&mut self, entry: &Entry) {
+        self.last = entry.value;
+        if entry.best {
+            self.best = entry.value;
+        }
+        self.message();
+        self.line(&format!(
+            "step {}: loss {:.4}, validation loss {:.4}, {} {}{}, {} encounters/s",
+            count(entry.step),
+            entry.train_loss,
+            entry.validation_loss,
+            self.metric,
+            score(entry.value),
+            if entry.best { " (best)" } else { "" },
+            count(entry.encounters_per_second as u64)
+        ));
+    }
+
+    fn message(&self) {
+        let loss = self.loss.map_or(String::new(), |loss| format!("loss {loss:.4}"));
+        let validation = match self.last {
+            Some(last) => format!(", {} {last:.4}, best {}", self.metric, score(self.best)),
+            None => String::new(),
+        };
+        self.bar.set_message(loss + &validation);
+    }
+
+    fn line(&self, text: &str) {
+        if self.lines {
+            // If standard error is closed, nobody is left to tell.
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// An error once the user wants to stop, for what is not training.
+pub(crate) fn heed(bar: &ProgressBar) -> impl Fn(u64) -> gct::Result<()> + '_ {
+    |done| {
+        bar.set_position(done);
+        proceed()
+    }
+}

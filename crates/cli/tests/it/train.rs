@@ -1,0 +1,347 @@
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::{gct, home, json, names};
+
+const TRAIN: &str = "train --data data --task graph_reconstruction --model gct --steps 40 \
+                     --set validate_every=7 --set batch=8 --set model.width=16";
+
+fn spawn(folder: &Path, line: &str) -> Child {
+    Command::new(snapbox::cmd::cargo_bin!("gct"))
+        .current_dir(folder)
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// What a run ends with: weights, and what was validated without the times.
+fn end(run: &Path) -> (Vec<u8>, Vec<u8>, Vec<serde_json::Value>) {
+    let lines = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let entries = lines.lines().map(|line| {
+        let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        for time in ["encounters_per_second", "seconds"] {
+            entry.as_object_mut().unwrap().remove(time);
+        }
+        entry
+    });
+    let read = |name: &str| fs::read(run.join(name)).unwrap();
+    (read("best.safetensors"), read("last.safetensors"), entries.collect())
+}
+
+/// Killed with no chance to clean up, at moments that nobody chose, with other numbers of threads, and gone on with each time.
+#[test]
+fn killed_at_random_moments_it_ends_with_the_same_bits() {
+    let (_guard, home) = home();
+    gct(&home, &format!("{TRAIN} --out whole --quiet")).assert().success();
+    // Another choice of moments every time: none of them may matter.
+    let mut random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let seed = random;
+    let mut kills = 0;
+    for attempt in 0..200 {
+        let threads = 1 + attempt % 3;
+        let mut child = spawn(&home, &format!("{TRAIN} --out killed --resume --threads {threads}"));
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 600));
+        match child.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success(), "seed {seed}, after {kills} kills: {status}");
+                break;
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+            }
+        }
+    }
+    println!("killed {kills} times");
+    gct(&home, &format!("{TRAIN} --out killed --resume --quiet")).assert().success();
+    assert_eq!(end(&home.join("killed")), end(&home.join("whole")), "seed {seed}, {kills} kills");
+    // What was being written when a kill came is hidden, and never in the way.
+    let left: Vec<String> = names(&home.join("killed"));
+    assert!(left.iter().all(|name| name.starts_with(".gct-partial-") || !name.starts_with('.')), "{left:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_writes_a_checkpoint_and_says_how_to_go_on() {
+    let (_guard, home) = home();
+    let line = TRAIN.replace("--steps 40", "--steps 100000");
+    let child = Command::new(snapbox::cmd::cargo_bin!("gct"))
+        .current_dir(&home)
+        .args(format!("{line} --out run").split_whitespace())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !home.join("run/metrics.jsonl").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(
+        error.contains("error: stopped at step ") && error.contains("everything so far is in run"),
+        "{error}"
+    );
+    assert!(error.contains("hint: go on with: gct train --out run --resume"), "{error}");
+    let step: u64 =
+        error.split("stopped at step ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
+    assert!(
+        home.join(format!("run/checkpoint-{step:010}.safetensors")).exists(),
+        "{:?}",
+        names(&home.join("run"))
+    );
+    let report = json(&home, &format!("train --out run --resume --quiet --steps {}", step + 3));
+    assert_eq!(report["steps"], step + 3);
+}
+
+#[test]
+fn a_run_from_beginning_to_end() {
+    let (_guard, home) = home();
+    let assert = gct(&home, &format!("{TRAIN} --out run")).assert().success();
+    let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(stderr.starts_with("learning from 2"), "{stderr}");
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("step ")).count(), 6, "{stderr}");
+    let stdout = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    assert!(
+        stdout.contains("best validation aucpr ") && stdout.ends_with("next: gct evaluate run\n"),
+        "{stdout}"
+    );
+    assert_eq!(
+        names(&home.join("run")),
+        [
+            "best.safetensors",
+            "checkpoint-0000000035.safetensors",
+            "checkpoint-0000000040.safetensors",
+            "config.toml",
+            "events.out.tfevents.0.gct",
+            "last.safetensors",
+            "log.txt",
+            "metrics.jsonl",
+            "prior.parquet",
+            "run.json",
+            "vocabulary.parquet",
+        ]
+    );
+    // Its configuration is one that makes the same run.
+    gct(&home, "train --data data --config run/config.toml --out again --quiet").assert().success();
+    assert_eq!(end(&home.join("again")), end(&home.join("run")));
+
+    let runs = json(&home, "runs .");
+    assert_eq!((&runs[0]["path"], &runs[1]["step"]), (&"./again".into(), &40.into()));
+    let text =
+        String::from_utf8(gct(&home, "runs .").assert().success().get_output().stdout.clone()).unwrap();
+    assert!(text.contains("40 of 40"), "{text}");
+
+    let report = json(&home, "evaluate run --bootstrap 50");
+    assert_eq!((&report["split"], &report["task"]), (&"test".into(), &"graph_reconstruction".into()));
+    for figure in ["aucpr", "auroc", "accuracy", "log_loss", "brier_score", "calibration_error"] {
+        let value = report[figure].as_f64().unwrap();
+        let interval = &report[format!("{figure}_interval")];
+        let [low, high] = [0, 1].map(|end| interval[end].as_f64().unwrap());
+        assert!(low <= value && value <= high, "{figure}: {report}");
+    }
+    for figure in ["kl_attention_truth", "kl_truth_attention", "entropy", "edges_aucpr"] {
+        assert_eq!(report["structure"][figure]["blocks"].as_array().unwrap().len(), 3, "{report}");
+        assert!(report["structure"][figure]["mean"].is_f64());
+    }
+    let validation = json(&home, "evaluate run --split validation --bootstrap 0");
+    assert_eq!(validation["aucpr_interval"], serde_json::Value::Null);
+    assert_ne!(validation["aucpr"], report["aucpr"]);
+
+    let explanation = json(&home, "explain run --graph graph.svg --bars bars.svg");
+    let nodes = explanation["nodes"].as_array().unwrap().len();
+    assert_eq!(explanation["blocks"].as_array().unwrap().len(), 3);
+    assert_eq!(explanation["blocks"][2]["attention"].as_array().unwrap().len(), nodes);
+    for picture in ["graph.svg", "bars.svg"] {
+        assert!(fs::read_to_string(home.join(picture)).unwrap().starts_with("<svg"));
+    }
+    let again = gct(&home, "explain run --graph graph.svg").assert().code(2);
+    assert!(String::from_utf8_lossy(&again.get_output().stderr).contains("graph.svg already exists"));
+    let text = gct(&home, "explain run --top 3").assert().success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("attention of block 3") && text.contains("visit"), "{text}");
+
+    assert_eq!(json(&home, "embed run --out visits.npy")["width"], 16);
+    assert_eq!(json(&home, "embed run --codes --out codes.parquet")["rows"], 3000);
+    let written = json(&home, "predict run --out edges.parquet");
+    assert_eq!(written["encounters"], report["encounters"]);
+}
+
+#[test]
+fn the_demo_tells_a_whole_story() {
+    let home = tempfile::tempdir().unwrap();
+    let line = "demo --encounters 300 --steps 20";
+    let assert = gct(home.path(), line).assert().success();
+    let text = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+    for word in
+        ["gct ", "transformer ", "shallow ", "the best that any model can do", "AUCPR", "attention KL"]
+    {
+        assert!(text.contains(word), "{text}");
+    }
+    let lines: Vec<&str> = text.lines().skip_while(|line| *line != "next:").skip(1).collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    // The commands that it offers work.
+    for line in lines {
+        let words = line.trim().split_once(' ').unwrap().1;
+        let short = if words.starts_with("train") { " --steps 3 --set model.width=16" } else { "" };
+        gct(home.path(), &format!("{words}{short}")).assert().success();
+    }
+    let pictures = names(&home.path().join("gct-demo/report"));
+    assert_eq!(
+        pictures,
+        [
+            "gct-attention.svg",
+            "gct-block-1.svg",
+            "gct-block-2.svg",
+            "gct-block-3.svg",
+            "learning-curves.svg",
+            "summary.json",
+            "transformer-attention.svg",
+            "transformer-block-1.svg",
+            "transformer-block-2.svg",
+            "transformer-block-3.svg",
+        ]
+    );
+    // Again, it only looks: nothing is trained anew.
+    let weights = fs::read(home.path().join("gct-demo/gct/last.safetensors")).unwrap();
+    gct(home.path(), line).assert().success();
+    assert_eq!(fs::read(home.path().join("gct-demo/gct/last.safetensors")).unwrap(), weights);
+    let other = gct(home.path(), "demo --encounters 301 --steps 20").assert().code(2);
+    assert!(String::from_utf8_lossy(&other.get_output().stderr).contains("--force begins anew"));
+}
+
+/// The error of a command line in a folder with a dataset and a run, in which it changes nothing.
+#[test]
+fn bad_input_gets_one_clear_error() {
+    let (_guard, home) = home();
+    gct(&home, &format!("{TRAIN} --out run --quiet").replace("--steps 40", "--steps 4")).assert().success();
+    fs::create_dir(home.join("empty")).unwrap();
+    fs::write(home.join("file"), "mine").unwrap();
+    let before = names(&home);
+    for (line, expected) in [
+        (
+            "train --data data --task gossip --out x",
+            "error: unknown task `gossip`; known: graph_reconstruction, ",
+        ),
+        (
+            "train --data data --task mortality --model gctt --out x",
+            "error: unknown model `gctt`; known: gct, ",
+        ),
+        (
+            "train --data data --task mortality --out x",
+            "error: the task `mortality` needs the label `mortality`, which the dataset does not have; it has: d1_m1, d2_m1\n\
+             hint: any of them can be learned: --task label:d1_m1\n",
+        ),
+        ("train --data data --out x", "error: --task is missing"),
+        ("train --task mortality --out x", "error: --data is missing"),
+        ("train --data empty --task mortality --out x", "error: empty is not a dataset folder"),
+        (
+            "train --data data --task graph_reconstruction --model deep --out x",
+            "error: setting `model`: deep is not allowed; expected a model with a vector for each node",
+        ),
+        (
+            "train --data data --task graph_reconstruction --set steps=0 --out x",
+            "error: setting `steps`: 0 is not allowed; expected a whole number from 1 to ",
+        ),
+        (
+            "train --data data --task graph_reconstruction --set model.dropout.mlp=1 --out x",
+            "error: setting `dropout.mlp`: 1 is not allowed; expected a number from 0 to less than 1",
+        ),
+        (
+            "train --data data --task graph_reconstruction --set model.widht=4 --out x",
+            "error: --set model.widht=4: ",
+        ),
+        ("train --data data --task graph_reconstruction --out run", "error: run already exists\nhint: "),
+        (
+            "train --data data --task graph_reconstruction --out data --force",
+            "error: will not write data: it holds `",
+        ),
+        (
+            "train --out run --resume --seed 5",
+            "error: run cannot go on: `seed` would be 5, but it began with 0\nhint: ",
+        ),
+        ("train --out run --resume --model shallow", "error: run cannot go on: `model` would be "),
+        ("train --out empty --resume", "error: empty is not a run folder: it has no run.json\nhint: "),
+        ("evaluate empty", "error: empty is not a run folder: it has no run.json\nhint: "),
+        ("evaluate nowhere", "error: cannot open nowhere: No such file or directory"),
+        ("evaluate run --data empty", "error: empty is not a dataset folder"),
+        ("predict run --out file", "error: file already exists\nhint: "),
+        (
+            "predict run --out x --threshold 2",
+            "error: setting `threshold`: 2 is not allowed; expected a number from 0 to 1",
+        ),
+        (
+            "embed run --out x.csv",
+            "error: setting `out`: x.csv is not allowed; expected a file that ends in .parquet or .npy",
+        ),
+        ("explain run --encounter nobody", "error: no encounter of the dataset has this identifier"),
+        ("explain run --block 4", "error: --block 4: the model has blocks 1 to 3"),
+        (
+            "explain run --bars x.svg --code nonsense",
+            "error: --code nonsense: the encounter does not have it",
+        ),
+        ("runs nowhere", "error: cannot read nowhere: No such file or directory"),
+    ] {
+        let assert = gct(&home, line).assert().code(2).stdout_eq("");
+        let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(error.starts_with(expected), "{line}: {error}");
+        assert_eq!(names(&home), before, "{line}");
+    }
+    assert_eq!(fs::read_to_string(home.join("file")).unwrap(), "mine");
+    fs::write(home.join("run/config.toml"), "nonsense = 1\n").unwrap();
+    let assert = gct(&home, "evaluate run").assert().code(2);
+    let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(error.starts_with("error: run/config.toml: "), "{error}");
+}
+
+/// No identifier of a subject or an encounter is in anything but what was asked for by name.
+#[test]
+fn identifiers_stay_where_they_belong() {
+    let (_guard, home) = home();
+    plant_identifiers(&home);
+    let line = TRAIN.replace("--data data", "--data planted").replace("--steps 40", "--steps 8");
+    let mut said = Vec::new();
+    for line in [
+        &format!("{line} --out run"),
+        "evaluate run",
+        "explain run --json",
+        "explain run --graph g.svg",
+        "runs .",
+    ] {
+        let output = gct(&home, line).assert().success().get_output().clone();
+        said.extend([output.stdout, output.stderr].concat());
+    }
+    for entry in fs::read_dir(home.join("run")).unwrap() {
+        said.extend(fs::read(entry.unwrap().path()).unwrap());
+    }
+    said.extend(fs::read(home.join("g.svg")).unwrap());
+    let contains = |needle: &str| said.windows(needle.len()).any(|window| window == needle.as_bytes());
+    assert!(contains("D_"), "codes are there");
+    assert!(!contains("patient-zero") && !contains("secret-stay"));
+    gct(&home, "predict run --out predictions.parquet --min-probability 0").assert().success();
+    said = fs::read(home.join("predictions.parquet")).unwrap();
+    assert!(said.windows(12).any(|window| window == b"patient-zero"), "here they were asked for");
+}
+
+/// The dataset again, with identifiers that are easy to find.
+fn plant_identifiers(home: &Path) {
+    use gct::dataset::{Dataset, Overwrite, Writer};
+    use gct::record::{Encounter, EncounterId, SubjectId};
+    let dataset = Dataset::open(&home.join("data")).unwrap();
+    let (vocabulary, labels) = (dataset.vocabulary().clone(), dataset.manifest().labels.clone());
+    let mut writer = Writer::create(&home.join("planted"), Overwrite::Refuse, vocabulary, labels).unwrap();
+    let renamed = dataset.encounters().unwrap().enumerate().map(|(number, encounter)| Encounter {
+        id: EncounterId::new(format!("secret-stay-{number}")),
+        subject: SubjectId::new(format!("patient-zero-{number}")),
+        ..encounter.unwrap()
+    });
+    writer.write(&renamed.collect::<Vec<_>>()).unwrap();
+    writer.finish(dataset.manifest().source.clone()).unwrap();
+}

@@ -1,0 +1,34 @@
+//! All figures of scored examples, for `reference/test_metrics.py`.
+//!
+//! `metrics FILE` reads a JSON object of `scores` (logits), `labels`, `subjects` and `bootstrap`.
+
+use std::{env, fs};
+
+use gct::metric::{Bootstrap, Predictions, Scored, SubjectRanking};
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+struct Examples {
+    scores: Vec<f32>,
+    labels: Vec<bool>,
+    subjects: Vec<u32>,
+    bootstrap: Bootstrap,
+}
+
+#[allow(clippy::print_stdout)] // Its output is its result.
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = env::args().nth(1).ok_or("metrics FILE")?;
+    let examples: Examples = serde_json::from_str(&fs::read_to_string(path)?)?;
+    let (mut ranking, mut predictions) = (SubjectRanking::default(), Predictions::default());
+    for ((score, positive), subject) in
+        examples.scores.into_iter().zip(examples.labels).zip(examples.subjects)
+    {
+        ranking.add(Scored { score, positive, subject });
+        predictions.add(score.into(), positive, subject);
+    }
+    let areas = ranking.figures(&examples.bootstrap);
+    let predictions = predictions.figures(&examples.bootstrap);
+    println!("{}", json!({ "areas": areas, "predictions": predictions }));
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says of them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::batch::Example;
+use crate::dataset::{Dataset, Encounters};
+use crate::error::{Error, Result};
+use crate::model::{Model, Pool};
+use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind};
+use crate::run::Run;
+use crate::split::{Part, Split};
+use crate::task::{self, Hide, Task, View};
+
+/// Encounters that one thread takes at a time.
+const SHARE: usize = 16;
+
+/// Encounters that are in memory at a time.
+pub(crate) const ROUND: usize = 4096;
+
+/// Which encounters of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those of one part of the run's split.
+    Part(Part),
+    /// All.
+    All,
+}
+
+impl Which {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Which::Part(part) => part.name(),
+            Which::All => "all",
+        }
+    }
+
+    /// The test split of the dataset that a run was trained on, and all of any other.
+    pub fn default_for(run: &Run, dataset: &Dataset) -> Self {
+        match run.check_dataset(dataset) {
+            Ok(()) => Which::Part(Part::Test),
+            Err(_) => Which::All,
+        }
+    }
+}
+
+/// Codes of a dataset that a run does not know. They are left out of their encounters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// How many codes.
+    pub codes: u64,
+    /// How often they were met.
+    pub occurrences: u64,
+}
+
+/// The encounters of a dataset with the code ids of a run.
+pub struct Reader<'a> {
+    encounters: Encounters,
+    split: Split,
+    which: Which,
+    /// The run's id of every code, unless they are the same.
+    ids: Option<PerKind<Vec<Option<u32>>>>,
+    unseen: Unseen,
+    dataset: &'a Dataset,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// If the dataset is of another kind, has no code that the run knows, or cannot be read.
+    pub fn new(run: &Run, dataset: &'a Dataset, which: Which) -> Result<Self> {
+        let (source, expected) = (&dataset.manifest().source.kind, &run.manifest().dataset.source);
+        let wrong = |problem: String| Error::OtherData { path: dataset.path().to_owned(), problem };
+        if source != expected {
+            return Err(wrong(format!("it holds {source} data, but the run learned from {expected} data")));
+        }
+        let ids = ids_of_run(run, dataset);
+        let known = |kind: CodeKind| ids[kind].iter().flatten().count();
+        if CodeKind::ALL.iter().all(|kind| known(*kind) == 0) {
+            return Err(wrong("the run knows none of its codes".into()));
+        }
+        let unseen = CodeKind::ALL.iter().map(|kind| ids[*kind].len() - known(*kind)).sum::<usize>() as u64;
+        let same = |kind: CodeKind| (0..).zip(&ids[kind]).all(|(id, of_run)| *of_run == Some(id));
+        Ok(Reader {
+            encounters: dataset.encounters()?,
+            split: Split::new(&run.settings().split, dataset)?,
+            which,
+            ids: if CodeKind::ALL.into_iter().all(same) { None } else { Some(ids) },
+            unseen: Unseen { codes: unseen, occurrences: 0 },
+            dataset,
+        })
+    }
+
+    /// What was left out so far.
+    pub fn unseen(&self) -> Unseen {
+        self.unseen
+    }
+
+    /// The file that is read.
+    pub fn path(&self) -> &Path {
+        self.dataset.path()
+    }
+
+    fn translate(&mut self, mut encounter: Encounter) -> Encounter {
+        let Some(ids) = &self.ids else { return encounter };
+        // Where each code went: ids of the run may be in another order.
+        let mut places: PerKind<Vec<Option<u16>>> = PerKind::default();
+        for kind in CodeKind::ALL {
+            let old = std::mem::take(&mut encounter.codes[kind]);
+            let translated: Vec<Option<u32>> = old.iter().map(|id| ids[kind][*id as usize]).collect();
+            let mut new: Vec<u32> = translated.iter().flatten().copied().collect();
+            new.sort_unstable();
+            self.unseen.occurrences += (old.len() - new.len()) as u64;
+            let place = |id: Option<u32>| new.binary_search(&id?).ok().map(|place| place as u16);
+            places[kind] = translated.iter().map(|id| place(*id)).collect();
+            encounter.codes[kind] = new;
+        }
+        let translate = |edges: Vec<Edge>, causes: CodeKind, effects: CodeKind| -> Vec<Edge> {
+            let end = |kind: CodeKind, place: u16| places[kind][usize::from(place)];
+            let edge = |edge: Edge| {
+                Some(Edge { cause: end(causes, edge.cause)?, effect: end(effects, edge.effect)? })
+            };
+            let mut edges: Vec<Edge> = edges.into_iter().filter_map(edge).collect();
+            edges.sort_unstable();
+            edges
+        };
+        encounter.edges = encounter.edges.map(|edges| Edges {
+            diagnosis_treatment: translate(
+                edges.diagnosis_treatment,
+                CodeKind::Diagnosis,
+                CodeKind::Treatment,
+            ),
+            treatment_lab: translate(edges.treatment_lab, CodeKind::Treatment, CodeKind::Lab),
+        });
+        encounter
+    }
+}
+
+impl Iterator for Reader<'_> {
+    type Item = Result<Encounter>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.encounters.next()? {
+                Ok(encounter) => {
+                    if self.which == Which::All || self.which == Which::Part(self.split.part(&encounter)) {
+                        return Some(Ok(self.translate(encounter)));
+                    }
+                }
+                error => return Some(error),
+            }
+        }
+    }
+}
+
+/// The run's id of every code of a dataset.
+fn ids_of_run(run: &Run, dataset: &Dataset) -> PerKind<Vec<Option<u32>>> {
+    PerKind::from_fn(|kind| {
+        let known: HashMap<&str, u32> =
+            run.vocabulary()[kind].iter().map(|code| code.code.as_str()).zip(0..).collect();
+        dataset.vocabulary()[kind].iter().map(|code| known.get(code.code.as_str()).copied()).collect()
+    })
+}
+
+/// A model with what it takes to ask it about encounters, on all threads.
+pub struct Asker<'a> {
+    model: &'a Model<f32>,
+    view: View<'a>,
+    pools: Mutex<Vec<Pool<f32>>>,
+}
+
+impl<'a> Asker<'a> {
+    /// Makes one.
+    pub fn new(model: &'a Model<f32>, view: View<'a>) -> Self {
+        Asker { model, view, pools: Mutex::default() }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model<f32> {
+        self.model
+    }
+
+    /// What it is asked.
+    pub fn task(&self) -> &Task {
+        self.view.task
+    }
+
+    /// The id of the diagnosis that is hidden.
+    pub(crate) fn hidden(&self, encounter: &Encounter) -> u32 {
+        encounter.codes.diagnosis[task::hidden_position(encounter, Hide::ByEncounter)]
+    }
+
+    /// Whether an encounter can be asked about: a diagnosis must be there to be hidden, and some models must be given the edges.
+    pub fn can_ask(&self, encounter: &Encounter) -> bool {
+        let has_diagnosis = !encounter.codes.diagnosis.is_empty();
+        (*self.view.task != Task::MaskedDiagnosis || has_diagnosis)
+            && (encounter.edges.is_some() || !self.model.config().needs_edges())
+    }
+
+    /// An encounter in numbers, as it is asked about.
+    pub fn example(&self, encounter: &Encounter) -> Example {
+        self.view.example(encounter, Hide::ByEncounter)
+    }
+
+    /// What the model says of each encounter: see [`Model::answers`].
+    ///
+    /// # Panics
+    /// If one cannot be asked about.
+    pub fn answers(&self, encounters: &[Encounter]) -> Vec<Vec<f32>> {
+        self.map(encounters, |model, examples, pool| model.answers(examples, pool))
+    }
+
+    /// What `ask` makes of some examples at a time, in the order of the encounters.
+    pub fn map<R: Send>(
+        &self,
+        encounters: &[Encounter],
+        ask: impl Fn(&Model<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
+    ) -> Vec<R> {
+        let share = |encounters: &[Encounter]| {
+            let free = || self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pool = free().pop().unwrap_or_default();
+            let examples: Vec<Example> = encounters.iter().map(|one| self.example(one)).collect();
+            let answers = ask(self.model, &examples, &mut pool);
+            free().push(pool);
+            answers
+        };
+        encounters.par_chunks(SHARE).flat_map_iter(share).collect()
+    }
+}
+
+/// Calls `each` with some encounters at a time, those that `wanted` wants; returns how many it did not.
+pub(crate) fn in_rounds(
+    reader: &mut Reader<'_>,
+    wanted: impl Fn(&Encounter) -> bool,
+    mut each: impl FnMut(&[Encounter]) -> Result<()>,
+) -> Result<u64> {
+    let (mut round, mut left_out) = (Vec::with_capacity(ROUND), 0);
+    for encounter in reader {
+        let encounter = encounter?;
+        if !wanted(&encounter) {
+            left_out += 1;
+            continue;
+        }
+        round.push(encounter);
+        if round.len() == ROUND {
+            each(&round)?;
+            round.clear();
+        }
+    }
+    if !round.is_empty() {
+        each(&round)?;
+    }
+    Ok(left_out)
+}

@@ -1,0 +1,156 @@
+//! Subjects drawn with replacement, and the percentiles of what they give.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The ends of a 95 % interval.
+const ENDS: [f64; 2] = [0.025, 0.975];
+
+/// How often subjects are drawn anew, and by which seed.
+///
+/// Examples of one subject are alike, so whole subjects are drawn: as many as there are, with replacement,
+/// each bringing all of its examples. The interval holds the middle 95 % of what the replicates give. It is
+/// `None` with fewer than two subjects, or when fewer than half of the replicates are defined.
+///
+/// The draws of a replicate depend on the seed, its number and the number of subjects that have examples:
+/// threads change nothing, and figures of the same subjects are drawn alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bootstrap {
+    /// How often. With 0 there are values only, no intervals.
+    pub replicates: u32,
+    /// Another seed gives other draws.
+    pub seed: u64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Bootstrap { replicates: 200, seed: 0 }
+    }
+}
+
+impl Bootstrap {
+    /// The interval of each statistic.
+    ///
+    /// `subjects` are those that have examples, ascending. `statistics` is told how often each was drawn.
+    pub(super) fn intervals<const N: usize>(
+        &self,
+        subjects: &[u32],
+        statistics: impl Fn(&[u32]) -> [Option<f64>; N] + Sync,
+    ) -> [Option<[f64; 2]>; N] {
+        if subjects.len() < 2 {
+            return [None; N];
+        }
+        let replicates: Vec<[Option<f64>; N]> = (0..self.replicates)
+            .into_par_iter()
+            .map_init(
+                || once_each(subjects),
+                |times, number| {
+                    self.draw(number, subjects, times);
+                    statistics(times)
+                },
+            )
+            .collect();
+        std::array::from_fn(|n| self.interval(replicates.iter().filter_map(|of| of[n]).collect()))
+    }
+
+    fn draw(&self, replicate: u32, subjects: &[u32], times: &mut [u32]) {
+        let mixed = SplitMix64::seed_from_u64(self.seed).next_u64();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(mixed ^ u64::from(replicate));
+        times.fill(0);
+        for _ in subjects {
+            let drawn = subjects[rng.random_range(0..subjects.len())];
+            times[drawn as usize] += 1;
+        }
+    }
+
+    fn interval(&self, mut defined: Vec<f64>) -> Option<[f64; 2]> {
+        if defined.is_empty() || 2 * defined.len() < self.replicates as usize {
+            return None;
+        }
+        defined.sort_unstable_by(f64::total_cmp);
+        Some(ENDS.map(|share| percentile(&defined, share)))
+    }
+}
+
+/// Every subject drawn once: no resampling at all.
+pub(super) fn once_each(subjects: &[u32]) -> Vec<u32> {
+    vec![1; subjects.last().map_or(0, |&last| last as usize + 1)]
+}
+
+/// Linear between the two nearest, as NumPy does it.
+fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let position = share * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    below + (above - below) * position.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOTSTRAP: Bootstrap = Bootstrap { replicates: 1000, seed: 3 };
+
+    fn draws(bootstrap: Bootstrap, replicate: u32, subjects: &[u32]) -> Vec<u32> {
+        let mut times = once_each(subjects);
+        bootstrap.draw(replicate, subjects, &mut times);
+        times
+    }
+
+    #[test]
+    fn percentiles_are_those_of_numpy() {
+        // np.percentile([1, 2, 4, 8], [0, 2.5, 50, 97.5, 100])
+        let got = [0.0, 0.025, 0.5, 0.975, 1.0].map(|share| percentile(&[1.0, 2.0, 4.0, 8.0], share));
+        for (got, expected) in got.into_iter().zip([1.0, 1.075, 3.0, 7.7, 8.0]) {
+            assert!((got - expected).abs() < 1e-12, "{got} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_replicate_draws_as_many_subjects_as_there_are_and_no_others() {
+        for replicate in 0..100 {
+            let times = draws(BOOTSTRAP, replicate, &[1, 2, 5]);
+            assert_eq!(times.len(), 6);
+            assert_eq!(times.iter().sum::<u32>(), 3);
+            assert_eq!([times[0], times[3], times[4]], [0; 3]);
+        }
+    }
+
+    #[test]
+    fn draws_are_uniform() {
+        let mut total = [0; 4];
+        for replicate in 0..10_000 {
+            let times = draws(BOOTSTRAP, replicate, &[0, 1, 2, 3]);
+            total.iter_mut().zip(times).for_each(|(total, times)| *total += times);
+        }
+        // 40,000 draws, each subject with chance 1/4: five standard deviations are 433.
+        assert!(total.iter().all(|&times| times.abs_diff(10_000) < 433), "{total:?}");
+    }
+
+    #[test]
+    fn seed_and_number_make_the_draws() {
+        let subjects: Vec<u32> = (0..50).collect();
+        let first = draws(BOOTSTRAP, 0, &subjects);
+        assert_eq!(first, draws(BOOTSTRAP, 0, &subjects));
+        assert_ne!(first, draws(BOOTSTRAP, 1, &subjects));
+        assert_ne!(first, draws(Bootstrap { seed: 4, ..BOOTSTRAP }, 0, &subjects));
+    }
+
+    #[test]
+    fn undefined_replicates_are_left_out_until_they_are_too_many() {
+        let defined = |count: u32| (0..count).map(f64::from).collect();
+        let bootstrap = Bootstrap { replicates: 10, seed: 0 };
+        assert_eq!(bootstrap.interval(defined(4)), None);
+        assert_eq!(bootstrap.interval(defined(5)), Some([0.1, 3.9]));
+        assert_eq!(Bootstrap { replicates: 0, seed: 0 }.interval(vec![]), None);
+    }
+
+    #[test]
+    fn one_subject_has_no_interval() {
+        assert_eq!(BOOTSTRAP.intervals(&[], |_| [Some(1.0)]), [None]);
+        assert_eq!(BOOTSTRAP.intervals(&[7], |_| [Some(1.0)]), [None]);
+        assert_eq!(BOOTSTRAP.intervals(&[7, 9], |_| [Some(1.0)]), [Some([1.0, 1.0])]);
+    }
+}

@@ -1,0 +1,36 @@
+//! How good predictions are, and how much that would vary with other subjects.
+//!
+//! | what | from | gives |
+//! |---|---|---|
+//! | `Ranking` | scores, one by one or in bulk | AUCPR and AUROC |
+//! | `SubjectRanking` | scores of subjects | the same, with intervals |
+//! | `Predictions` | logits of yes or no | accuracy, log loss, Brier score, calibration error; intervals |
+//! | `Means` | any number per example | its mean, with an interval |
+//! | `kl`, `entropy` | rows of attention | how far apart, how spread out; in nats |
+//!
+//! Undefined is `None`, never a stand-in. What an interval says is told at `Bootstrap`.
+
+use serde::{Deserialize, Serialize};
+
+mod bootstrap;
+mod means;
+mod predictions;
+mod ranking;
+mod rows;
+mod subject_ranking;
+
+pub use bootstrap::Bootstrap;
+pub use means::Means;
+pub use predictions::{PredictionFigures, Predictions};
+pub use ranking::{Areas, Ranking};
+pub use rows::{entropy, kl};
+pub use subject_ranking::{AreaFigures, Scored, SubjectRanking};
+
+/// A value and how far it can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Figure {
+    /// On all examples. `None` where it is undefined.
+    pub value: Option<f64>,
+    /// The 95 % interval over subjects. `None` where too few subjects or replicates define it.
+    pub interval: Option<[f64; 2]>,
+}

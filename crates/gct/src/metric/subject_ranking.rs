@@ -1,0 +1,222 @@
+//! How well scores rank, and how much that would vary with other subjects.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::Figure;
+use super::bootstrap::{Bootstrap, once_each};
+use super::ranking::{Areas, Curve};
+
+/// An example.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    /// Higher is more likely positive. A logit does as well as a probability.
+    pub score: f32,
+    /// What it is.
+    pub positive: bool,
+    /// Whose it is. Subjects are numbered without large gaps.
+    pub subject: u32,
+}
+
+/// Scored examples of subjects, gathered one by one: 12 bytes each.
+///
+/// Equal scores form one threshold, so a result does not depend on the order in which they came.
+#[derive(Debug, Clone, Default)]
+pub struct SubjectRanking {
+    scored: Vec<Scored>,
+}
+
+/// The two areas, with intervals. Replicates in which a class is missing are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct AreaFigures {
+    /// See [`Areas::aucpr`].
+    pub aucpr: Figure,
+    /// See [`Areas::auroc`].
+    pub auroc: Figure,
+}
+
+impl SubjectRanking {
+    /// Adds an example.
+    ///
+    /// # Panics
+    /// If the score is not a number.
+    pub fn add(&mut self, scored: Scored) {
+        assert!(!scored.score.is_nan(), "a score must be a number");
+        self.scored.push(scored);
+    }
+
+    /// Sorts once, walks down the scores once per replicate.
+    pub fn figures(mut self, bootstrap: &Bootstrap) -> AreaFigures {
+        self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
+        let subjects = self.subjects();
+        let Areas { aucpr, auroc } = self.areas(&once_each(&subjects));
+        let [aucpr_interval, auroc_interval] = bootstrap.intervals(&subjects, |times| {
+            let Areas { aucpr, auroc } = self.areas(times);
+            [auroc.and(aucpr), auroc]
+        });
+        AreaFigures {
+            aucpr: Figure { value: aucpr, interval: aucpr_interval },
+            auroc: Figure { value: auroc, interval: auroc_interval },
+        }
+    }
+
+    /// Those that have examples, ascending.
+    fn subjects(&self) -> Vec<u32> {
+        let last = self.scored.iter().map(|of| of.subject).max();
+        let mut present = vec![false; last.map_or(0, |last| last as usize + 1)];
+        self.scored.iter().for_each(|of| present[of.subject as usize] = true);
+        (0..).zip(present).filter(|(_, present)| *present).map(|(subject, _)| subject).collect()
+    }
+
+    /// The areas when every subject counts as many times as it was drawn.
+    fn areas(&self, times: &[u32]) -> Areas {
+        let mut curve = Curve::default();
+        for threshold in self.scored.chunk_by(|a, b| a.score == b.score) {
+            let (mut positives, mut all) = (0, 0);
+            for of in threshold {
+                let times = u64::from(times[of.subject as usize]);
+                positives += times * u64::from(of.positive);
+                all += times;
+            }
+            curve.step(positives, all - positives);
+        }
+        curve.areas()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::*;
+    use crate::metric::Ranking;
+
+    type Example = (f32, bool, u32);
+
+    fn ranking(examples: &[Example]) -> SubjectRanking {
+        let mut ranking = SubjectRanking::default();
+        for &(score, positive, subject) in examples {
+            ranking.add(Scored { score, positive, subject });
+        }
+        ranking
+    }
+
+    fn figures(examples: &[Example]) -> AreaFigures {
+        ranking(examples).figures(&Bootstrap::default())
+    }
+
+    /// Areas of the examples, each as often as its subject was drawn.
+    fn repeated(examples: &[Example], times: &[u32]) -> Areas {
+        let mut ranking = Ranking::default();
+        for &(score, positive, subject) in examples {
+            (0..times[subject as usize]).for_each(|_| ranking.add(score, positive));
+        }
+        ranking.areas()
+    }
+
+    /// 40 subjects of 25 examples, with ties.
+    fn drawn() -> Vec<Example> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        let example = |number: u32| {
+            let positive = rng.random::<f32>() < 0.2;
+            ((rng.random::<f32>() * 20.0).round() + f32::from(positive) * 3.0, positive, number / 25)
+        };
+        (0..1000).map(example).collect()
+    }
+
+    #[test]
+    fn by_hand() {
+        // One positive, below two negatives: drawn once it has a precision of 1/3, drawn twice of 2/3.
+        // Drawn three times, in 1 of 27 replicates, it would have 1, but then the negatives are missing.
+        let got = figures(&[(0.9, false, 0), (0.8, false, 1), (0.1, true, 2)]);
+        let third = 1.0 / 3.0;
+        assert_eq!(got.aucpr, Figure { value: Some(third), interval: Some([third, 2.0 / 3.0]) });
+        assert_eq!(got.auroc, Figure { value: Some(0.0), interval: Some([0.0, 0.0]) });
+    }
+
+    #[test]
+    fn undefined_without_a_class_or_a_second_subject() {
+        assert_eq!(figures(&[]), AreaFigures::default());
+        let only_positives = figures(&[(0.5, true, 0), (0.4, true, 1)]);
+        assert_eq!(only_positives.aucpr, Figure { value: Some(1.0), interval: None });
+        assert_eq!(only_positives.auroc, Figure::default());
+        let one_subject = figures(&[(0.5, true, 3), (0.4, false, 3)]);
+        assert_eq!(one_subject.auroc, Figure { value: Some(1.0), interval: None });
+    }
+
+    #[test]
+    #[should_panic(expected = "a score must be a number")]
+    fn a_score_that_is_not_a_number_is_refused() {
+        ranking(&[(f32::NAN, true, 0)]);
+    }
+
+    #[test]
+    fn threads_and_order_change_nothing() {
+        let mut examples = drawn();
+        let expected = figures(&examples);
+        examples.reverse();
+        for threads in [1, 2, 4] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            assert_eq!(pool.install(|| figures(&examples)), expected, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn twice_the_examples_of_the_same_subjects_are_no_news() {
+        let examples = drawn();
+        let twice: Vec<Example> = examples.iter().flat_map(|&example| [example; 2]).collect();
+        assert_eq!(figures(&examples), figures(&twice));
+    }
+
+    #[test]
+    fn a_gap_in_the_numbers_of_subjects_changes_nothing() {
+        let examples = drawn();
+        let spread: Vec<Example> =
+            examples.iter().map(|&(score, of, subject)| (score, of, 3 * subject + 1)).collect();
+        assert_eq!(figures(&examples), figures(&spread));
+    }
+
+    #[test]
+    fn more_subjects_narrow_the_interval_and_it_holds_the_value() {
+        let width = |figure: Figure| {
+            let ([low, high], value) = (figure.interval.unwrap(), figure.value.unwrap());
+            assert!(low < value && value < high, "{figure:?}");
+            high - low
+        };
+        let examples = drawn();
+        // Sixteen times the subjects make a quarter of the width.
+        let many: Vec<Example> = (0..16)
+            .flat_map(|copy| {
+                examples.iter().map(move |&(score, of, subject)| (score, of, subject + 40 * copy))
+            })
+            .collect();
+        let (few, many) = (figures(&examples), figures(&many));
+        for ratio in [width(few.aucpr) / width(many.aucpr), width(few.auroc) / width(many.auroc)] {
+            assert!((3.0..5.3).contains(&ratio), "{ratio}");
+        }
+    }
+
+    #[test]
+    fn an_example_takes_12_bytes() {
+        assert_eq!(size_of::<Scored>(), 12);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_repeated_examples(
+            examples in prop::collection::vec((0u8..6, any::<bool>(), 0u32..5), 0..40),
+            times in prop::collection::vec(0u32..4, 5),
+        ) {
+            let examples: Vec<Example> = examples.iter().map(|&(s, p, who)| (s.into(), p, who)).collect();
+            let mut sorted = ranking(&examples);
+            sorted.scored.sort_by(|a, b| b.score.total_cmp(&a.score));
+            let (fast, slow) = (sorted.areas(&times), repeated(&examples, &times));
+            prop_assert_eq!(fast, slow);
+            let got = figures(&examples);
+            let all = repeated(&examples, &[1; 5]);
+            prop_assert_eq!(Areas { aucpr: got.aucpr.value, auroc: got.auroc.value }, all);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The encounter as a graph: what the nodes of each kind attend to in the next.
+
+use super::axis::{Axis, Numbers};
+use super::links::{Link, Mark, links};
+use super::page::{BLUE, DROP, Key, PALE_INK, Page, RED, RULE, SHADE, SMALL, SYMBOL, block};
+use super::svg::{Element, element, number, shortened, text, width};
+use super::{Kind, Structure};
+
+const PITCH: f64 = 24.0;
+const BOX: f64 = 19.0;
+const HEAD: f64 = 28.0;
+/// The most that a label gets.
+const LABEL: f64 = 230.0;
+/// The width of the strongest line.
+const WIDEST: f64 = 6.0;
+
+/// Draws who attends to whom in one layer, in columns from the visit to the labs.
+///
+/// A line is as wide and as dark as the larger of the attentions that its two ends give each other. Not as
+/// their mean: a treatment of many labs gives little to each, and directed attention lets only one end look,
+/// yet an edge is known if either end knows it. A true edge is missed if neither end gives the other as much
+/// as it gives to nodes of that kind on average. What a node gives to itself is not drawn, nor what is too
+/// little to see.
+///
+/// # Panics
+/// If there is no such layer, a matrix is not square over the nodes, or an edge names a node that is missing.
+pub fn graph(structure: &Structure, layer: usize) -> String {
+    structure.check();
+    let links = links(structure, layer);
+    let strongest = links.iter().map(|link| link.strength).fold(0.0, f64::max);
+    let plan = Plan::new(structure);
+    let count = |mark: Mark| links.iter().filter(|link| link.mark == mark).count();
+    let name = &structure.layers[layer].name;
+    let found = format!(
+        "{} true edges found, {} missed: neither end gives the other its average share",
+        count(Mark::Found),
+        count(Mark::Missed)
+    );
+    let page = Page {
+        heading: &format!("Who attends to whom: {name}"),
+        note: match structure.edges {
+            Some(_) => &found,
+            None => "True edges are not known.",
+        },
+        description: &format!(
+            "{} nodes in four columns, visit, diagnoses, treatments and labs, and {} lines between them by \
+             their attention in {name}.",
+            structure.nodes.len(),
+            links.len()
+        ),
+        legend: legend(structure.edges.is_some(), strongest),
+        width: plan.width,
+        height: plan.height,
+        body: element("g").with(plan.lines(&links, strongest)).with(plan.headings()).with(plan.boxes()),
+    };
+    page.draw()
+}
+
+/// Where things are.
+struct Plan<'a> {
+    structure: &'a Structure,
+    columns: Vec<Column>,
+    /// The middle of each node's box.
+    heights: Vec<f64>,
+    width: f64,
+    height: f64,
+}
+
+struct Column {
+    kind: Kind,
+    left: f64,
+    width: f64,
+    nodes: Vec<usize>,
+}
+
+impl Column {
+    fn right(&self) -> f64 {
+        self.left + self.width
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn new(structure: &'a Structure) -> Self {
+        let of_kind =
+            |kind| (0..structure.nodes.len()).filter(move |&node| structure.nodes[node].kind == kind);
+        let longest = Kind::ALL.map(|kind| of_kind(kind).count()).into_iter().max().unwrap_or(0).max(4);
+        let height = longest as f64 * PITCH;
+        // Tall pictures are wide, or all lines would be steep.
+        let gap = (height * 0.3).clamp(150.0, 320.0);
+        let (mut columns, mut heights) = (Vec::new(), vec![0.0; structure.nodes.len()]);
+        let mut left = 0.0;
+        for kind in Kind::ALL {
+            let nodes: Vec<usize> = of_kind(kind).collect();
+            for (position, &node) in nodes.iter().enumerate() {
+                heights[node] = HEAD + (position as f64 + 0.5) * height / nodes.len() as f64;
+            }
+            let labels = nodes.iter().map(|&node| width(&structure.nodes[node].label, SMALL));
+            let width = labels.fold(64.0, f64::max).min(LABEL) + 16.0;
+            columns.push(Column { kind, left, width, nodes });
+            left += width + gap;
+        }
+        Plan { structure, columns, heights, width: left - gap, height: HEAD + height }
+    }
+
+    fn headings(&self) -> Vec<Element> {
+        let heading = |column: &Column| {
+            let name = match column.kind {
+                Kind::Visit => column.kind.heading().into(),
+                kind => format!("{} ({})", kind.heading(), column.nodes.len()),
+            };
+            let middle = column.left + column.width / 2.0;
+            text(middle, 14.0, 12.0, &name).set("text-anchor", "middle").set("font-weight", "600")
+        };
+        self.columns.iter().map(heading).collect()
+    }
+
+    fn boxes(&self) -> Vec<Element> {
+        let labelled_box = |(node, &y): (usize, &f64)| {
+            let (column, node) = (self.column(node), &self.structure.nodes[node]);
+            let frame = block((column.left, y - BOX / 2.0), (column.width, BOX), SHADE);
+            let label = text(column.left + 8.0, y + DROP, SMALL, &shortened(&node.label, SMALL, LABEL));
+            let parts = [frame.set("stroke", RULE).at([("rx", 4.0)]), label];
+            element("g").hover(&node.full_label()).with(parts)
+        };
+        self.heights.iter().enumerate().map(labelled_box).collect()
+    }
+
+    fn column(&self, node: usize) -> &Column {
+        &self.columns[self.structure.nodes[node].kind as usize]
+    }
+
+    fn lines(&self, links: &[Link], strongest: f64) -> Vec<Element> {
+        let line = |link: &Link| {
+            let share = link.strength / strongest;
+            let path = element("path").set("d", &self.path(link.ends));
+            let path = weighted(path, link.mark, share);
+            // No mouse can rest on a thinner line.
+            if link.mark == Mark::Other && share < 0.1 {
+                path
+            } else {
+                path.hover(&caption(self.structure, link))
+            }
+        };
+        let same_mark = links.chunk_by(|a, b| a.mark == b.mark);
+        same_mark.map(|links| coloured(element("g"), links[0].mark).with(links.iter().map(line))).collect()
+    }
+
+    fn path(&self, (a, b): (usize, usize)) -> String {
+        let (from, to) = (self.column(a), self.column(b));
+        let (y1, y2) = (self.heights[a], self.heights[b]);
+        let [x1, bend, x2] = match from.kind == to.kind {
+            true => [from.left, from.left - (20.0 + 0.2 * (y2 - y1).abs()).min(100.0), from.left],
+            false => [from.right(), (from.right() + to.left) / 2.0, to.left],
+        };
+        let [x1, y1, bend, x2, y2] = [x1, y1, bend, x2, y2].map(number);
+        format!("M{x1} {y1}C{bend} {y1} {bend} {y2} {x2} {y2}")
+    }
+}
+
+fn caption(structure: &Structure, link: &Link) -> String {
+    let [a, b] = [link.ends.0, link.ends.1].map(|node| shortened(&structure.nodes[node].label, SMALL, LABEL));
+    format!("{a} – {b}: {:.2}", link.strength)
+}
+
+fn coloured(line: Element, mark: Mark) -> Element {
+    let line = line.set("fill", "none");
+    match mark {
+        Mark::Other => line.set("stroke", BLUE),
+        Mark::Found => line.set("stroke", RED),
+        Mark::Missed => line.set("stroke", RED).set("stroke-width", "1.4").set("stroke-dasharray", "4 3"),
+    }
+}
+
+/// Makes a line wide and dark by its share of the strongest attention.
+fn weighted(line: Element, mark: Mark, share: f64) -> Element {
+    let opacity = match mark {
+        // They are many, and together must not hide the true ones.
+        Mark::Other => 0.04 + 0.56 * share * share.sqrt(),
+        Mark::Found => 0.3 + 0.6 * share,
+        Mark::Missed => return line,
+    };
+    line.at([("stroke-width", 0.6 + (WIDEST - 0.6) * share), ("stroke-opacity", opacity)])
+}
+
+fn legend(edges_known: bool, strongest: f64) -> Vec<Key> {
+    let sample = || element("path").set("d", &format!("M0 0H{SYMBOL}"));
+    let key = |mark: Mark, text: &str| Key {
+        symbol: weighted(coloured(sample(), mark), mark, 0.8),
+        text: text.into(),
+    };
+    let mut keys = match edges_known {
+        true => vec![
+            key(Mark::Found, "true edge"),
+            key(Mark::Missed, "true edge, missed"),
+            key(Mark::Other, "no true edge"),
+        ],
+        false => vec![key(Mark::Other, "attention between two nodes")],
+    };
+    // This many steps make two to five samples, whatever the strongest.
+    let axis = Axis::over([0.0, strongest].into_iter(), 3.2, Numbers::All);
+    let samples = axis.ticks.into_iter().filter(|tick| tick.value > 0.0 && tick.value <= strongest);
+    keys.extend(samples.enumerate().map(|(position, tick)| Key {
+        symbol: weighted(sample().set("stroke", PALE_INK), Mark::Found, tick.value / strongest),
+        text: if position == 0 { format!("attention {}", tick.label) } else { tick.label },
+    }));
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg::tests::{assert_well_formed, numbers, texts};
+    use super::super::tests::encounter;
+    use super::*;
+
+    /// Visit, one diagnosis, two treatments; the diagnosis gives 0.5 to the visit, 0.4 to T_0 and 0.1 to T_1.
+    fn small() -> Structure {
+        let mut structure = encounter([1, 2, 0], &["P"]);
+        structure.layers[0].attention[4..8].copy_from_slice(&[0.5, 0.0, 0.4, 0.1]);
+        structure
+    }
+
+    #[test]
+    fn true_edges_are_red_and_missed_ones_dashed() {
+        let structure = Structure { edges: Some(vec![(0, 1), (1, 3)]), ..small() };
+        let svg = graph(&structure, 0);
+        assert_well_formed(&svg);
+        // Columns are 80 wide and 150 apart.
+        let found = "<g fill=\"none\" stroke=\"#D55E00\">\
+            <path d=\"M80 76C155 76 155 76 230 76\" stroke-width=\"6\" stroke-opacity=\"0.9\">\
+            <title>visit – D_0: 0.50</title>";
+        let missed = "<g fill=\"none\" stroke=\"#D55E00\" stroke-width=\"1.4\" stroke-dasharray=\"4 3\">\
+            <path d=\"M310 76C385 76 385 100 460 100\">\
+            <title>D_0 – T_1: 0.10</title>";
+        assert!(svg.contains(found) && svg.contains(missed), "{svg}");
+        assert!(svg.contains(">1 true edges found, 1 missed"));
+    }
+
+    #[test]
+    fn labels_are_escaped_and_whole_when_the_mouse_rests_on_them() {
+        let mut structure = small();
+        structure.nodes[2].label = format!("<&\"{}", "x".repeat(100));
+        let svg = graph(&structure, 0);
+        assert_well_formed(&svg);
+        let whole = format!("&lt;&amp;&quot;{}", "x".repeat(100));
+        assert!(texts(&svg, "title").contains(&whole.as_str()));
+        assert!(!texts(&svg, "text ").contains(&whole.as_str()));
+    }
+
+    #[test]
+    fn labels_of_151_nodes_do_not_overlap() {
+        let boxes = element("g").with(Plan::new(&encounter([40, 50, 60], &["P"])).boxes()).to_string();
+        let [x, y] = ["x", "y"].map(|attribute| numbers(&boxes, "text ", attribute));
+        let places: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
+        assert_eq!(places.len(), 151);
+        let close = |a: &(f64, f64), b: &(f64, f64)| a.0 == b.0 && (a.1 - b.1).abs() < SMALL * 1.2;
+        let overlaps = |at: usize| places[..at].iter().any(|place| close(place, &places[at]));
+        assert!(!(0..places.len()).any(overlaps));
+    }
+
+    #[test]
+    fn lines_within_a_kind_bend_to_the_side() {
+        assert_eq!(Plan::new(&small()).path((2, 3)), "M460 52C430.4 52 430.4 100 460 100");
+    }
+
+    #[test]
+    fn the_legend_has_a_scale() {
+        let texts =
+            |strongest: f64| legend(false, strongest).into_iter().map(|key| key.text).collect::<Vec<_>>();
+        assert_eq!(texts(0.5), ["attention between two nodes", "attention 0.2", "0.4"]);
+        assert_eq!(
+            texts(0.02),
+            ["attention between two nodes", "attention 0.005", "0.010", "0.015", "0.020"]
+        );
+        assert_eq!(texts(0.0), ["attention between two nodes"]);
+    }
+
+    #[test]
+    fn nobody_attends_to_anybody() {
+        let structure = Structure { edges: Some(vec![(0, 1)]), ..encounter([1, 0, 0], &["P"]) };
+        let svg = graph(&structure, 0);
+        assert_well_formed(&svg);
+        assert!(svg.contains(">0 true edges found, 1 missed"));
+    }
+}

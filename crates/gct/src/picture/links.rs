@@ -1,0 +1,140 @@
+//! Which pairs of nodes attend to each other, and whether they should.
+
+use super::{Kind, Structure};
+
+/// Attention below this share of what its giver's favourite gets would not be seen.
+const VISIBLE: f64 = 0.01;
+
+/// Two nodes that are connected, or that a model connects.
+pub(super) struct Link {
+    /// The node nearer to the visit first.
+    pub(super) ends: (usize, usize),
+    /// The larger of the attentions that the two give each other.
+    pub(super) strength: f64,
+    pub(super) mark: Mark,
+}
+
+/// What a link is to the true edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mark {
+    /// None of them.
+    Other,
+    /// One to which an end gives at least what it gives to nodes of that kind on average.
+    Found,
+    /// One to which neither does.
+    Missed,
+}
+
+/// The links of one layer, those to be drawn on top last.
+pub(super) fn links(structure: &Structure, layer: usize) -> Vec<Link> {
+    let nodes = structure.nodes.len();
+    let giving: Vec<Giving> = (0..nodes).map(|node| Giving::of(structure, layer, node)).collect();
+    let kind = |node: usize| structure.nodes[node].kind;
+    let mut links = Vec::new();
+    for (a, b) in (0..nodes).flat_map(|a| (a + 1..nodes).map(move |b| (a, b))) {
+        let given = [(a, b), (b, a)].map(|(from, to)| {
+            let share = structure.attention(layer, from, to).unwrap_or(0.0);
+            (share, giving[from].most, giving[from].means[kind(to) as usize])
+        });
+        let seen = given.iter().any(|&(share, most, _)| share > 0.0 && share >= VISIBLE * most);
+        // Equal shares are all average, whatever rounding says.
+        let found = given.iter().any(|&(share, _, mean)| share > 0.0 && share >= mean * (1.0 - 1e-6));
+        let mark = match structure.is_true_edge(a, b) {
+            true if found => Mark::Found,
+            true => Mark::Missed,
+            false if seen => Mark::Other,
+            false => continue,
+        };
+        let ends = if kind(a) <= kind(b) { (a, b) } else { (b, a) };
+        links.push(Link { ends, strength: given[0].0.max(given[1].0), mark });
+    }
+    links.sort_by(|a, b| a.mark.cmp(&b.mark).then(a.strength.total_cmp(&b.strength)));
+    links
+}
+
+/// What a node gives to others, where it is not zero.
+struct Giving {
+    most: f64,
+    /// By kind, since one visit may get more than all treatments together.
+    means: [f64; 4],
+}
+
+impl Giving {
+    fn of(structure: &Structure, layer: usize, node: usize) -> Self {
+        let others = (0..structure.nodes.len()).filter(|&other| other != node);
+        let given: Vec<(Kind, f64)> = others
+            .filter_map(|other| Some((structure.nodes[other].kind, structure.attention(layer, node, other)?)))
+            .filter(|&(_, share)| share > 0.0)
+            .collect();
+        let mean = |kind: Kind| {
+            let to_kind = given.iter().filter(|(of, _)| *of == kind).map(|(_, share)| share);
+            to_kind.clone().sum::<f64>() / to_kind.count().max(1) as f64
+        };
+        Giving { most: given.iter().map(|(_, share)| *share).fold(0.0, f64::max), means: Kind::ALL.map(mean) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::encounter;
+    use super::*;
+
+    /// Visit, one diagnosis, two treatments; the diagnosis gives 0.5 to the visit, 0.4 to T_0 and 0.1 to T_1.
+    fn small() -> Structure {
+        let mut structure = encounter([1, 2, 0], &["P"]);
+        structure.layers[0].attention[4..8].copy_from_slice(&[0.5, 0.0, 0.4, 0.1]);
+        structure
+    }
+
+    fn with_edges(edges: &[(usize, usize)], structure: Structure) -> Structure {
+        Structure { edges: Some(edges.to_vec()), ..structure }
+    }
+
+    fn found(structure: &Structure) -> Vec<((usize, usize), f32, Mark)> {
+        links(structure, 0).iter().map(|link| (link.ends, link.strength as f32, link.mark)).collect()
+    }
+
+    #[test]
+    fn true_edges_are_found_or_missed() {
+        // A treatment gets 0.25 on average, T_1 less.
+        let structure = with_edges(&[(0, 1), (1, 3)], small());
+        let expected = [((1, 2), 0.4, Mark::Other), ((0, 1), 0.5, Mark::Found), ((1, 3), 0.1, Mark::Missed)];
+        assert_eq!(found(&structure), expected);
+    }
+
+    #[test]
+    fn a_visit_that_gets_most_hides_no_treatment() {
+        let mut structure = with_edges(&[(1, 2)], small());
+        structure.layers[0].attention[4..8].copy_from_slice(&[0.9, 0.0, 0.06, 0.04]);
+        assert_eq!(found(&structure)[2], ((1, 2), 0.06, Mark::Found));
+    }
+
+    #[test]
+    fn either_end_may_know_an_edge() {
+        let mut structure = with_edges(&[(1, 3)], small());
+        structure.layers[0].attention[3 * 4 + 1] = 0.7;
+        assert_eq!(found(&structure)[2], ((1, 3), 0.7, Mark::Found));
+    }
+
+    #[test]
+    fn equal_shares_miss_nothing() {
+        let mut structure = with_edges(&[(1, 2), (1, 3)], small());
+        structure.layers[0].attention.fill(0.1);
+        assert_eq!(found(&structure)[4..], [((1, 2), 0.1, Mark::Found), ((1, 3), 0.1, Mark::Found)]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_left_out_and_so_is_what_a_node_gives_itself() {
+        let mut structure = small();
+        // Of what the visit gets, just under a hundredth; and itself must not count as the favourite.
+        structure.layers[0].attention[4..8].copy_from_slice(&[0.1, 0.9, 0.001, 0.000_9]);
+        assert_eq!(found(&structure), [((1, 2), 0.001, Mark::Other), ((0, 1), 0.1, Mark::Other)]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_left_out() {
+        let mut structure = with_edges(&[(1, 2)], small());
+        structure.layers[0].attention.fill(f32::NAN);
+        assert_eq!(found(&structure), [((1, 2), 0.0, Mark::Missed)]);
+    }
+}

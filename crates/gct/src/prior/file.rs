@@ -1,0 +1,165 @@
+//! A prior in a file of its own: in how many training encounters a code occurs, and in how many together with a code of the next
+//! kind. Counts, not probabilities, so that nothing is lost.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::{Pairs, Prior};
+use crate::dataset::{self, FileEntry, Overwrite, Table};
+use crate::error::{Error, Result};
+use crate::record::{CodeKind, PerKind};
+
+/// `effect` is null where the count is that of the code itself.
+fn schema() -> Schema {
+    Schema::new(vec![
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("id", DataType::UInt32, false),
+        Field::new("effect", DataType::UInt32, true),
+        Field::new("count", DataType::UInt32, false),
+    ])
+}
+
+struct Row {
+    kind: CodeKind,
+    id: u32,
+    effect: Option<u32>,
+    count: u32,
+}
+
+impl Prior {
+    /// Writes the counts.
+    pub(crate) fn save(&self, path: &Path) -> Result<FileEntry> {
+        let rows: Vec<Row> = CodeKind::ALL.into_iter().flat_map(|kind| self.rows(kind)).collect();
+        let columns: Vec<(_, ArrayRef)> = vec![
+            ("kind", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.kind.name())))),
+            ("id", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.id)))),
+            ("effect", Arc::new(rows.iter().map(|row| row.effect).collect::<UInt32Array>())),
+            ("count", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.count)))),
+        ];
+        dataset::write_table(path, Overwrite::Refuse, columns)?;
+        dataset::entry_of(path)
+    }
+
+    fn rows(&self, kind: CodeKind) -> Vec<Row> {
+        let codes = (0u32..).zip(&self.codes[kind]);
+        let mut rows: Vec<Row> = codes.map(|(id, &count)| Row { kind, id, effect: None, count }).collect();
+        let pairs = match kind {
+            CodeKind::Diagnosis => &self.diagnosis_treatment,
+            CodeKind::Treatment => &self.treatment_lab,
+            CodeKind::Lab => return rows,
+        };
+        for id in 0..self.codes[kind].len() as u32 {
+            let pair = |at: usize| Row { kind, id, effect: Some(pairs.effects[at]), count: pairs.counts[at] };
+            rows.extend(pairs.row(id).map(pair));
+        }
+        rows
+    }
+
+    /// Reads the counts, for vocabularies of these sizes and so many training encounters.
+    pub(crate) fn load(path: &Path, vocabulary: PerKind<usize>, encounters: u64) -> Result<Prior> {
+        let wrong = |problem: &str| Error::Damaged { path: path.to_owned(), problem: problem.into() };
+        let mut prior = Prior {
+            encounters,
+            codes: PerKind::default(),
+            diagnosis_treatment: Pairs { starts: vec![0], effects: Vec::new(), counts: Vec::new() },
+            treatment_lab: Pairs { starts: vec![0], effects: Vec::new(), counts: Vec::new() },
+        };
+        let table = Table::open(path.to_owned(), &schema(), None)?;
+        for batch in table.batches()? {
+            let batch = batch.map_err(|error| wrong(&error.to_string()))?;
+            let column = |place: usize| batch.column(place);
+            let kinds = column(0).as_string::<i32>();
+            let [ids, effects, counts] = [1, 2, 3].map(|place| column(place).as_primitive::<UInt32Type>());
+            for row in 0..batch.num_rows() {
+                let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == kinds.value(row));
+                let kind = kind.ok_or_else(|| wrong("a kind of code is unknown"))?;
+                let effect = effects.is_valid(row).then(|| effects.value(row));
+                let row = Row { kind, id: ids.value(row), effect, count: counts.value(row) };
+                prior.take(&row).ok_or_else(|| wrong("its rows are not in order"))?;
+            }
+        }
+        for kind in CodeKind::ALL {
+            if prior.codes[kind].len() != vocabulary[kind] {
+                return Err(wrong("it is of another vocabulary"));
+            }
+        }
+        for (pairs, causes, effects) in [
+            (&mut prior.diagnosis_treatment, vocabulary.diagnosis, vocabulary.treatment),
+            (&mut prior.treatment_lab, vocabulary.treatment, vocabulary.lab),
+        ] {
+            if pairs.effects.iter().any(|effect| *effect as usize >= effects) {
+                return Err(wrong("a code is outside the vocabulary"));
+            }
+            pairs.starts.resize(causes + 1, pairs.effects.len());
+        }
+        Ok(prior)
+    }
+
+    /// Takes the next row; `None` if it cannot be the next one.
+    fn take(&mut self, row: &Row) -> Option<()> {
+        let Some(effect) = row.effect else {
+            let codes = &mut self.codes[row.kind];
+            (row.id as usize == codes.len()).then(|| codes.push(row.count))?;
+            return Some(());
+        };
+        let pairs = match row.kind {
+            CodeKind::Diagnosis => &mut self.diagnosis_treatment,
+            CodeKind::Treatment => &mut self.treatment_lab,
+            CodeKind::Lab => return None,
+        };
+        let cause = row.id as usize;
+        let known = cause < self.codes[row.kind].len() && cause + 1 >= pairs.starts.len();
+        if !known {
+            return None;
+        }
+        // The rows before it that have no pairs end where it begins.
+        pairs.starts.resize(cause + 1, pairs.effects.len());
+        let begin = pairs.starts[cause];
+        if pairs.effects[begin..].last().is_some_and(|last| *last >= effect) {
+            return None;
+        }
+        pairs.effects.push(effect);
+        pairs.counts.push(row.count);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prior::Counter;
+    use crate::record::{Encounter, EncounterId, SubjectId};
+
+    #[test]
+    fn what_is_read_is_what_was_written() {
+        let mut counter = Counter::new(PerKind { diagnosis: 4, treatment: 3, lab: 2 });
+        for codes in
+            [[vec![0, 2], vec![1], vec![0, 1]], [vec![2], vec![0, 1], vec![]], [vec![3], vec![], vec![1]]]
+        {
+            let [diagnosis, treatment, lab] = codes;
+            counter.add(&Encounter {
+                id: EncounterId::new("e"),
+                subject: SubjectId::new("s"),
+                start: None,
+                codes: PerKind { diagnosis, treatment, lab },
+                edges: None,
+                labels: vec![],
+            });
+        }
+        let prior = counter.finish();
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("prior.parquet");
+        prior.save(&path).unwrap();
+        let sizes = PerKind { diagnosis: 4, treatment: 3, lab: 2 };
+        assert_eq!(Prior::load(&path, sizes, 3).unwrap(), prior);
+        let other = PerKind { diagnosis: 5, ..sizes };
+        assert!(Prior::load(&path, other, 3).unwrap_err().to_string().contains("another vocabulary"));
+        std::fs::write(&path, "not a table").unwrap();
+        assert!(matches!(Prior::load(&path, sizes, 3), Err(Error::Damaged { .. })));
+    }
+}

@@ -1,0 +1,154 @@
+//! Where a training stands, in one file: weights, Adam's moments, and a few numbers. There is no random state to keep: all that is
+//! random depends on the seed and the step.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::dataset::{Overwrite, hex, write_file};
+use crate::error::{Error, OnPath, Result};
+use crate::model::{Model, Progress, Trainer};
+
+/// The numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Steps made.
+    pub(crate) step: u64,
+    /// The best validation so far.
+    pub(crate) best: Option<Best>,
+    /// How many validations there were since.
+    pub(crate) validations_since_best: u64,
+    /// The losses since the last validation.
+    pub(crate) losses: Losses,
+    /// How long the files were that grow: what came later is cut off.
+    pub(crate) journal: [u64; 2],
+    /// How long it has taken.
+    pub(crate) seconds: f64,
+}
+
+/// A validation that was better than all before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// After so many steps.
+    pub step: u64,
+    /// The figure by which models are chosen.
+    pub value: f64,
+}
+
+/// Sums of losses over steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Losses {
+    pub(crate) prediction: f64,
+    pub(crate) regularizer: f64,
+    pub(crate) steps: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Description {
+    state: State,
+    sha256: String,
+}
+
+const KEY: &str = "gct";
+const PREFIX: &str = "checkpoint-";
+const SUFFIX: &str = ".safetensors";
+
+/// How many are kept: the last one, and the one before it in case the last is damaged.
+const KEPT: usize = 2;
+
+/// Whether a file of this name is a checkpoint.
+pub(super) fn is_checkpoint(name: &str) -> bool {
+    step_of(name).is_some()
+}
+
+fn step_of(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()
+}
+
+/// The checkpoints of a run, the last one first.
+fn list(run: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(run).on("read", run)? {
+        let name = entry.on("read", run)?.file_name();
+        if let Some(step) = name.to_str().and_then(step_of) {
+            found.push((step, run.join(name)));
+        }
+    }
+    found.sort_by_key(|(step, _)| std::cmp::Reverse(*step));
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Writes a checkpoint, whole or not at all, and removes those that are not needed any more.
+pub(crate) fn save(run: &Path, trainer: &Trainer<f32>, state: &State) -> Result<()> {
+    let path = run.join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
+    let wrong = |problem: String| Error::Weights { path: path.clone(), problem };
+    let Progress { mean, square, .. } = trainer.progress();
+    let vectors =
+        [("mean", mean.as_slice()), ("square", square), ("weights", trainer.model().weights().values())];
+    let bytes =
+        vectors.map(|(_, values)| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() });
+    let mut tensors = Vec::new();
+    for ((name, values), bytes) in vectors.iter().zip(&bytes) {
+        let view = TensorView::new(Dtype::F32, vec![values.len()], bytes);
+        tensors.push((*name, view.map_err(|error| wrong(error.to_string()))?));
+    }
+    let description =
+        Description { state: state.clone(), sha256: hash(state, bytes.iter().map(Vec::as_slice)) };
+    let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
+    let file = serialize(tensors, Some(HashMap::from([(KEY.to_owned(), description)])))
+        .map_err(|error| wrong(error.to_string()))?;
+    write_file(&path, Overwrite::Replace, |mut to| to.write_all(&file).on("write", &path))?;
+    for old in list(run)?.into_iter().skip(KEPT) {
+        fs::remove_file(&old).on("remove", &old)?;
+    }
+    Ok(())
+}
+
+/// Goes on from the last checkpoint; `None` if there is none yet.
+pub(crate) fn load(run: &Path, model: Model<f32>) -> Result<Option<(Trainer<f32>, State)>> {
+    let mut all = list(run)?.into_iter();
+    let Some(path) = all.next() else { return Ok(None) };
+    let (bytes, before) = (fs::read(&path).on("read", &path)?, all.next());
+    let loaded = read(&bytes, model).map_err(|problem| Error::Checkpoint { path, problem, before })?;
+    Ok(Some(loaded))
+}
+
+fn read(bytes: &[u8], mut model: Model<f32>) -> Result<(Trainer<f32>, State), String> {
+    let text = |error: safetensors::SafeTensorError| error.to_string();
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(text)?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(text)?;
+    let description = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
+    let description = description.ok_or("it has no description")?;
+    let Description { state, sha256 } =
+        serde_json::from_str(description).map_err(|error| error.to_string())?;
+    let mut data = Vec::new();
+    for name in ["mean", "square", "weights"] {
+        data.push(tensors.tensor(name).map_err(text)?.data());
+    }
+    if hash(&state, data.iter().copied()) != sha256 {
+        return Err("its SHA-256 is not the one that was written".into());
+    }
+    let [mean, square, weights] = [0, 1, 2].map(|at: usize| -> Vec<f32> {
+        let (numbers, _) = data[at].as_chunks();
+        numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    });
+    if weights.len() != model.parameters().len() {
+        return Err("it is of another model".into());
+    }
+    model.weights_mut().update(|values| values.copy_from_slice(&weights));
+    let progress = Progress { mean, square, steps: state.step as u32 };
+    Ok((Trainer::resume(model, progress), state))
+}
+
+/// Of the state as well: a changed step would be as bad as a changed weight.
+fn hash<'a>(state: &State, parts: impl Iterator<Item = &'a [u8]>) -> String {
+    let state = serde_json::to_string(state).unwrap_or_default();
+    let hash = parts.fold(Sha256::new().chain_update(state), |hash, part| hash.chain_update(part));
+    hex(&hash.finalize())
+}

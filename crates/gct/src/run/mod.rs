@@ -1,0 +1,363 @@
+//! The run folder: everything about one trained model. It predicts without the dataset that it was trained on.
+//!
+//! ```text
+//! RUN/run.json               format version, program, the dataset and its hash, SHA-256 of the next two
+//! RUN/vocabulary.parquet     the codes that the model knows
+//! RUN/prior.parquet          counts of the training split, for P
+//! RUN/config.toml            every setting, resolved
+//! RUN/best.safetensors       the weights with the best validation
+//! RUN/last.safetensors       the weights of the last checkpoint
+//! RUN/checkpoint-*           the last two: weights, Adam's moments, where it stands
+//! RUN/metrics.jsonl          one object per validation
+//! RUN/events.out.tfevents.*  the same for TensorBoard
+//! RUN/log.txt                what happened when
+//! ```
+//!
+//! The folder appears with its first four files in it, or not at all; every other file is replaced as a whole, or only grows.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::batch::EmbeddingRows;
+use crate::dataset::{self, Dataset, FileEntry, Overwrite, PendingFolder, Shape, VOCABULARY};
+use crate::error::{Error, OnPath, Result};
+use crate::model::Model;
+use crate::prior::Prior;
+use crate::record::{PerKind, Vocabulary};
+use crate::task::View;
+
+pub(crate) mod checkpoint;
+mod events;
+pub(crate) mod journal;
+mod settings;
+
+pub use checkpoint::Best;
+pub use journal::Entry;
+pub use settings::{Decay, Settings};
+
+/// The version of the folder's format that this program writes and reads.
+pub const SCHEMA_VERSION: u32 = 1;
+
+const MANIFEST: &str = "run.json";
+const PRIOR: &str = "prior.parquet";
+const CONFIG: &str = "config.toml";
+pub(crate) const BEST: &str = "best.safetensors";
+pub(crate) const LAST: &str = "last.safetensors";
+
+const SHAPE: Shape = Shape {
+    what: "run",
+    manifest: MANIFEST,
+    holds: |name| {
+        let fixed = [
+            MANIFEST,
+            VOCABULARY,
+            PRIOR,
+            CONFIG,
+            BEST,
+            LAST,
+            journal::METRICS,
+            journal::EVENTS,
+            journal::LOG,
+        ];
+        fixed.contains(&name) || checkpoint::is_checkpoint(name)
+    },
+};
+
+/// The contents of `run.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The program that wrote it.
+    pub program: String,
+    /// What it was trained on.
+    pub dataset: DatasetEntry,
+    /// How many encounters were learned from, for P and for the weights.
+    pub training_encounters: u64,
+    /// How many codes of each kind the vocabulary has.
+    pub vocabulary: PerKind<u64>,
+    /// The two files that must stay as they are.
+    pub files: Files,
+}
+
+/// What a run was trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetEntry {
+    /// Where it was.
+    pub path: PathBuf,
+    /// The kind of its source.
+    pub source: String,
+    /// The SHA-256 of its encounters.
+    pub sha256: String,
+    /// How many encounters it has.
+    pub encounters: u64,
+}
+
+impl DatasetEntry {
+    fn of(dataset: &Dataset) -> Result<Self> {
+        let manifest = dataset.manifest();
+        Ok(DatasetEntry {
+            path: fs::canonicalize(dataset.path()).on("open", dataset.path())?,
+            source: manifest.source.kind.clone(),
+            sha256: manifest.files.encounters.sha256.clone(),
+            encounters: manifest.encounters,
+        })
+    }
+}
+
+/// Files that are what was written, to the bit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// The vocabulary.
+    #[serde(rename = "vocabulary.parquet")]
+    pub vocabulary: FileEntry,
+    /// The prior.
+    #[serde(rename = "prior.parquet")]
+    pub prior: FileEntry,
+}
+
+/// A run: all of it but the weights.
+#[derive(Debug)]
+pub struct Run {
+    folder: PathBuf,
+    manifest: Manifest,
+    settings: Settings,
+    vocabulary: Vocabulary,
+    prior: Prior,
+}
+
+/// Whether a folder can be a run's, before any work is done for it.
+///
+/// # Errors
+/// If something is there that may not be replaced.
+pub fn check_place(folder: &Path, overwrite: Overwrite) -> Result<()> {
+    dataset::check_folder(folder, overwrite, SHAPE)
+}
+
+impl Run {
+    /// Begins a run on a dataset.
+    ///
+    /// # Errors
+    /// If the folder exists and may not be replaced, or cannot be written.
+    pub fn create(
+        folder: &Path,
+        overwrite: Overwrite,
+        settings: Settings,
+        dataset: &Dataset,
+        prior: Prior,
+    ) -> Result<Self> {
+        let vocabulary = dataset.vocabulary();
+        let pending = PendingFolder::create(folder, overwrite, SHAPE)?;
+        let manifest = Manifest {
+            schema_version: SCHEMA_VERSION,
+            program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
+            dataset: DatasetEntry::of(dataset)?,
+            training_encounters: prior.encounters(),
+            vocabulary: PerKind::from_fn(|kind| vocabulary[kind].len() as u64),
+            files: Files {
+                vocabulary: dataset::write_vocabulary(pending.path(), vocabulary)?,
+                prior: prior.save(&pending.path().join(PRIOR))?,
+            },
+        };
+        let json = serde_json::to_string_pretty(&manifest).expect("a manifest has only text keys");
+        for (name, text) in [(CONFIG, config(&settings)), (MANIFEST, json + "\n")] {
+            let path = pending.path().join(name);
+            let mut file = fs::File::create(&path).on("write", &path)?;
+            file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).on("write", &path)?;
+        }
+        pending.commit()?;
+        Ok(Run { folder: folder.to_owned(), manifest, settings, vocabulary: vocabulary.clone(), prior })
+    }
+
+    /// Opens a run, having checked its version and its files.
+    ///
+    /// # Errors
+    /// If it is not one, was written by another version, or a file is damaged.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let manifest = read_manifest(folder)?;
+        let settings = read_settings(folder)?;
+        let (vocabulary, prior) = (folder.join(VOCABULARY), folder.join(PRIOR));
+        for (path, entry) in [(&vocabulary, &manifest.files.vocabulary), (&prior, &manifest.files.prior)] {
+            if !path.exists() || dataset::entry_of(path)? != *entry {
+                let problem = "it is not the file that was written with run.json".into();
+                return Err(Error::Damaged { path: path.clone(), problem });
+            }
+        }
+        let vocabulary = dataset::read_vocabulary(&vocabulary, manifest.vocabulary)?;
+        let sizes = PerKind::from_fn(|kind| vocabulary[kind].len());
+        let prior = Prior::load(&prior, sizes, manifest.training_encounters)?;
+        Ok(Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The contents of `run.json`.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The contents of `config.toml`.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Makes the run longer than it was meant to be.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn set_steps(&mut self, steps: u64) -> Result<()> {
+        self.settings.steps = steps;
+        let path = self.folder.join(CONFIG);
+        dataset::write_text(&path, Overwrite::Replace, &config(&self.settings))
+    }
+
+    /// The codes that the model knows.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// What an encounter becomes.
+    pub fn view(&self) -> View<'_> {
+        View {
+            task: &self.settings.task,
+            rows: self.embedding_rows(),
+            prior: &self.prior,
+            settings: self.settings.prior,
+        }
+    }
+
+    /// Which row of the embedding belongs to which code.
+    pub fn embedding_rows(&self) -> EmbeddingRows {
+        EmbeddingRows::new(PerKind::from_fn(|kind| self.vocabulary[kind].len() as u32))
+    }
+
+    /// The model with the best validation; the last one, if validation was never defined.
+    ///
+    /// # Errors
+    /// If there is none yet, or its file is not that of this run.
+    pub fn model(&self) -> Result<Model<f32>> {
+        let path = [BEST, LAST].map(|name| self.folder.join(name)).into_iter().find(|path| path.exists());
+        let path = path.ok_or_else(|| Error::NoWeights { path: self.folder.clone() })?;
+        let model = Model::load(&path)?;
+        let wrong = |problem: &str| Error::Weights { path: path.clone(), problem: problem.into() };
+        if model.config() != &self.settings.model || model.head() != &self.settings.head {
+            return Err(wrong("it is of another model than config.toml says"));
+        }
+        if model.embedding_rows() != self.embedding_rows() {
+            return Err(wrong("it is of another vocabulary than the run"));
+        }
+        Ok(model)
+    }
+
+    /// Its validations.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        journal::read(&self.folder)
+    }
+
+    /// Refuses a dataset that is not the one that it was trained on.
+    pub(crate) fn check_dataset(&self, dataset: &Dataset) -> Result<()> {
+        if dataset.manifest().files.encounters.sha256 == self.manifest.dataset.sha256 {
+            return Ok(());
+        }
+        let problem = format!("{} is not the dataset that it began with", dataset.path().display());
+        Err(Error::OtherRun { path: self.folder.clone(), problem })
+    }
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What it learned.
+    pub task: String,
+    /// The model's name.
+    pub model: String,
+    /// Steps to make.
+    pub steps: u64,
+    /// Its seed, and that of its split.
+    pub seeds: [u64; 2],
+    /// Steps made, at the last validation.
+    pub step: u64,
+    /// The figure by which models are chosen.
+    pub metric: String,
+    /// Its best validation.
+    pub best: Option<Best>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// The runs in a folder, and in folders in it, by path.
+///
+/// # Errors
+/// If the folder, or a run in it, cannot be read.
+pub fn list(folder: &Path) -> Result<Vec<Summary>> {
+    if folder.join(MANIFEST).exists() {
+        return Ok(vec![summary(folder)?]);
+    }
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(folder).on("read", folder)? {
+        let entry = entry.on("read", folder)?;
+        if entry.file_type().on("read", folder)?.is_dir()
+            && !entry.file_name().to_string_lossy().starts_with('.')
+        {
+            inside.push(entry.path());
+        }
+    }
+    inside.sort();
+    Ok(inside.iter().map(|folder| list(folder)).collect::<Result<Vec<_>>>()?.concat())
+}
+
+fn summary(folder: &Path) -> Result<Summary> {
+    read_manifest(folder)?;
+    let (settings, entries) = (read_settings(folder)?, journal::read(folder)?);
+    let best = entries.iter().rfind(|entry| entry.best);
+    Ok(Summary {
+        path: folder.to_owned(),
+        task: settings.task.to_string(),
+        model: settings.model.name().into(),
+        steps: settings.steps,
+        seeds: [settings.seed, settings.split.seed],
+        step: entries.last().map_or(0, |entry| entry.step),
+        metric: settings.task.selection().name().into(),
+        best: best.and_then(|entry| Some(Best { step: entry.step, value: entry.value? })),
+        seconds: entries.last().map_or(0.0, |entry| entry.seconds),
+    })
+}
+
+fn config(settings: &Settings) -> String {
+    toml::to_string(settings).expect("settings have text keys and numbers that fit")
+}
+
+fn read_manifest(folder: &Path) -> Result<Manifest> {
+    let path = folder.join(MANIFEST);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
+            return Err(Error::NotARun { path: folder.to_owned() });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error).on("open", folder),
+        text => text.on("read", &path)?,
+    };
+    dataset::parse_manifest(&path, &text, SCHEMA_VERSION)
+}
+
+fn read_settings(folder: &Path) -> Result<Settings> {
+    let path = folder.join(CONFIG);
+    let text = fs::read_to_string(&path).on("read", &path)?;
+    let settings: Settings = toml::from_str(&text)
+        .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
+    settings.check()?;
+    Ok(settings)
+}

@@ -1,0 +1,452 @@
+//! Training, from a dataset to a run folder.
+//!
+//! Everything that is random depends on the seed and the step, and a step gives the same bits with any number of threads. So a run
+//! that was stopped or killed goes on from its last checkpoint and ends with the same weights as one that never was.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+use crate::batch::Example;
+use crate::dataset::{Dataset, Overwrite};
+use crate::error::{Error, Result};
+use crate::evaluate;
+use crate::infer::Asker;
+use crate::model::{Learning, Model, Targets, Trainer};
+use crate::prior::Counter;
+use crate::record::{Encounter, PerKind};
+use crate::run::checkpoint::{self, Losses, State};
+use crate::run::journal::Journal;
+use crate::run::{self, Best, Entry, Run, Settings};
+use crate::split::{Part, Split};
+use crate::task::{Hide, Task, View};
+
+/// A loss above this has exploded.
+const EXPLODED: f64 = 1e4;
+
+/// What happens on the way.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// So many encounters of the dataset have been read.
+    Read(u64),
+    /// Training begins, or goes on.
+    Started {
+        /// After so many steps.
+        step: u64,
+        /// Of so many.
+        steps: u64,
+        /// Encounters to learn from.
+        train: usize,
+        /// Encounters to validate on.
+        validation: usize,
+        /// Encounters of both that have nothing to ask.
+        left_out: usize,
+    },
+    /// A step was made.
+    Step {
+        /// Steps made.
+        step: u64,
+        /// The loss of its batch.
+        loss: f64,
+    },
+    /// A validation was made.
+    Validated(&'a Entry),
+}
+
+/// How a training ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Steps made.
+    pub step: u64,
+    /// The best validation.
+    pub best: Option<Best>,
+    /// Whether it ended before its last step because nothing got better.
+    pub early: bool,
+    /// Seconds of training.
+    pub seconds: f64,
+}
+
+/// Who hears of it, and who can stop it.
+pub struct Watch<'a> {
+    /// Hears what happens.
+    pub tell: &'a mut dyn FnMut(Event<'_>),
+    /// Once true, training stops after the step that it is at.
+    pub stop: &'a AtomicBool,
+}
+
+/// Trains a model on a dataset, into a new run folder.
+///
+/// # Errors
+/// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already, the loss explodes, or
+/// the user stops it.
+pub fn start(
+    settings: Settings,
+    dataset: &Dataset,
+    folder: &Path,
+    overwrite: Overwrite,
+    mut watch: Watch<'_>,
+) -> Result<Outcome> {
+    settings.check()?;
+    run::check_place(folder, overwrite)?;
+    let columns = settings.task.columns(&dataset.manifest().labels)?;
+    let rows =
+        crate::batch::EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
+    // Before anything is read: a model that does not go with its head or the data is refused.
+    let model = Model::new(&settings.model, &settings.head, rows, settings.seed)?;
+    model.check_data(dataset.manifest().with_edges > 0)?;
+    let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
+    let data = Data::read(&settings, columns, dataset, Some(&mut counter), &mut watch)?;
+    let run = Run::create(folder, overwrite, settings, dataset, counter.finish())?;
+    Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
+}
+
+/// Goes on with a run; `steps` makes it longer.
+///
+/// # Errors
+/// As [`start`]; if the dataset is another one; if the last checkpoint is damaged.
+pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: Watch<'_>) -> Result<Outcome> {
+    let mut run = Run::open(folder)?;
+    run.check_dataset(dataset)?;
+    if let Some(steps) = steps.filter(|steps| *steps != run.settings().steps) {
+        Settings { steps, ..run.settings().clone() }.check()?;
+        run.set_steps(steps)?;
+    }
+    let settings = run.settings();
+    let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
+    let (trainer, state) = match checkpoint::load(folder, model)? {
+        Some(there) => there,
+        None => {
+            let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
+            (Trainer::new(model), State::default())
+        }
+    };
+    if is_over(settings, &state) {
+        return Ok(outcome(settings, &state));
+    }
+    let columns = settings.task.columns(&dataset.manifest().labels)?;
+    let data = Data::read(settings, columns, dataset, None, &mut watch)?;
+    Session::new(&run, &data, trainer, state)?.train(watch)
+}
+
+fn is_over(settings: &Settings, state: &State) -> bool {
+    state.step >= settings.steps || is_early(settings, state)
+}
+
+fn is_early(settings: &Settings, state: &State) -> bool {
+    settings.patience > 0 && state.validations_since_best >= settings.patience
+}
+
+fn outcome(settings: &Settings, state: &State) -> Outcome {
+    let early = state.step < settings.steps && is_early(settings, state);
+    Outcome { step: state.step, best: state.best, early, seconds: state.seconds }
+}
+
+/// The encounters to learn from and to validate on, in the order of the dataset.
+struct Data {
+    train: Vec<Encounter>,
+    validation: Vec<Encounter>,
+    columns: Vec<usize>,
+    left_out: usize,
+}
+
+impl Data {
+    /// Reads them; a counter counts all training encounters, whether or not they have something to ask.
+    fn read(
+        settings: &Settings,
+        columns: Vec<usize>,
+        dataset: &Dataset,
+        mut counter: Option<&mut Counter>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self> {
+        let split = Split::new(&settings.split, dataset)?;
+        let mut data = Data { train: Vec::new(), validation: Vec::new(), columns, left_out: 0 };
+        let needs_edges = settings.model.needs_edges();
+        for (read, encounter) in (1..).zip(dataset.encounters()?) {
+            let encounter = encounter?;
+            if u64::is_multiple_of(read, 1024) {
+                (watch.tell)(Event::Read(read));
+                if watch.stop.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+            }
+            let part = split.part(&encounter);
+            if let (Part::Train, Some(counter)) = (part, counter.as_deref_mut()) {
+                counter.add(&encounter);
+            }
+            let side = match part {
+                Part::Train => &mut data.train,
+                Part::Validation => &mut data.validation,
+                Part::Test => continue,
+            };
+            let usable = encounter.edges.is_some() || !needs_edges;
+            match usable && settings.task.asks(&encounter, &data.columns) {
+                true => side.push(encounter),
+                false => data.left_out += 1,
+            }
+        }
+        for (encounters, part) in [(&data.train, Part::Train), (&data.validation, Part::Validation)] {
+            if encounters.is_empty() {
+                return Err(evaluate::nothing_to_ask(&settings.task, part.name()));
+            }
+        }
+        Ok(data)
+    }
+}
+
+/// A training under way.
+struct Session<'a> {
+    run: &'a Run,
+    settings: &'a Settings,
+    view: View<'a>,
+    data: &'a Data,
+    trainer: Trainer<f32>,
+    state: State,
+    /// The step of the last checkpoint.
+    kept: u64,
+    journal: Journal,
+    order: Order,
+    clock: Clock,
+}
+
+/// Times of this sitting.
+struct Clock {
+    start: Instant,
+    /// Seconds of earlier sittings.
+    before: f64,
+    /// When the last validation ended, and the step of it.
+    lap: (Instant, u64),
+}
+
+impl<'a> Session<'a> {
+    fn new(run: &'a Run, data: &'a Data, trainer: Trainer<f32>, state: State) -> Result<Self> {
+        let (settings, now) = (run.settings(), Instant::now());
+        Ok(Session {
+            run,
+            settings,
+            view: run.view(),
+            data,
+            trainer,
+            kept: state.step,
+            journal: Journal::open(run.path(), state.journal)?,
+            order: Order::new(settings.seed, data.train.len()),
+            clock: Clock { start: now, before: state.seconds, lap: (now, state.step) },
+            state,
+        })
+    }
+
+    fn train(mut self, watch: Watch<'_>) -> Result<Outcome> {
+        let (settings, steps) = (self.settings, self.settings.steps);
+        self.journal.note(&format!(
+            "{} of {} on {} encounters, from step {} to {steps}",
+            settings.task,
+            settings.model.name(),
+            self.data.train.len(),
+            self.state.step
+        ))?;
+        (watch.tell)(Event::Started {
+            step: self.state.step,
+            steps,
+            train: self.data.train.len(),
+            validation: self.data.validation.len(),
+            left_out: self.data.left_out,
+        });
+        while !is_over(settings, &self.state) {
+            let loss = self.step()?;
+            (watch.tell)(Event::Step { step: self.state.step, loss });
+            if self.state.step.is_multiple_of(settings.validate_every) || self.state.step == steps {
+                let entry = self.validate()?;
+                self.checkpoint()?;
+                (watch.tell)(Event::Validated(&entry));
+            }
+            if watch.stop.load(Ordering::Relaxed) && !is_over(settings, &self.state) {
+                self.checkpoint()?;
+                self.journal.note(&format!("stopped at step {}", self.state.step))?;
+                return Err(Error::Stopped { step: self.state.step, path: self.run.path().to_owned() });
+            }
+        }
+        self.journal.note(&format!("ended at step {}", self.state.step))?;
+        Ok(outcome(settings, &self.state))
+    }
+
+    /// Learns from the next batch.
+    fn step(&mut self) -> Result<f64> {
+        let (settings, step) = (self.settings, self.state.step);
+        let first = step * settings.batch as u64;
+        let places: Vec<(u64, usize)> =
+            (first..first + settings.batch as u64).map(|number| (number, self.order.at(number))).collect();
+        let (data, view) = (self.data, self.view);
+        let examples: Vec<Example> = (places.par_iter())
+            .map(|&(number, place)| {
+                let key = mixed(settings.seed, Purpose::Hiding, number);
+                view.example(&data.train[place], Hide::ByKey(key))
+            })
+            .collect();
+        let labels: Vec<Vec<Option<bool>>> = (places.iter())
+            .map(|(_, place)| data.columns.iter().map(|column| data.train[*place].labels[*column]).collect())
+            .collect();
+        let targets = match settings.task {
+            Task::GraphReconstruction | Task::MaskedDiagnosis => Targets::Examples,
+            _ => Targets::Labels(&labels),
+        };
+        let learning = Learning {
+            rate: settings.rate(step),
+            clip: (settings.clip > 0.0).then_some(settings.clip),
+            dropout_key: mixed(settings.seed, Purpose::Dropping, step) as u32,
+        };
+        let outcome = self.trainer.step(&examples, &targets, learning);
+        if !outcome.prediction.is_finite()
+            || !outcome.regularizer.is_finite()
+            || outcome.prediction > EXPLODED
+        {
+            let (loss, kept) = (outcome.prediction, self.kept);
+            let error = Error::Diverged { step: step + 1, loss, kept };
+            self.journal.note(&error.to_string())?;
+            return Err(error);
+        }
+        self.state.step += 1;
+        self.state.losses.prediction += outcome.prediction;
+        self.state.losses.regularizer += outcome.regularizer;
+        self.state.losses.steps += 1;
+        Ok(outcome.prediction)
+    }
+
+    /// Measures the model on the validation split, and keeps it if it is the best.
+    fn validate(&mut self) -> Result<Entry> {
+        let settings = self.settings;
+        let (now, (lap, lap_step)) = (Instant::now(), self.clock.lap);
+        let learned = (self.state.step - lap_step) * settings.batch as u64;
+        let asker = Asker::new(self.trainer.model(), self.view);
+        let scores = evaluate::validate(&asker, &settings.task, &self.data.columns, &self.data.validation);
+        let value = scores.selection(settings.task.selection());
+        let best = value.is_some_and(|value| self.state.best.is_none_or(|best| value > best.value));
+        match value.filter(|_| best) {
+            Some(value) => {
+                self.trainer.model().save(&self.run.path().join(run::BEST), Overwrite::Replace)?;
+                self.state.best = Some(Best { step: self.state.step, value });
+                self.state.validations_since_best = 0;
+            }
+            None => self.state.validations_since_best += 1,
+        }
+        let Losses { prediction, regularizer, steps } = std::mem::take(&mut self.state.losses);
+        let entry = Entry {
+            step: self.state.step,
+            epoch: (self.state.step * settings.batch as u64) as f64 / self.data.train.len() as f64,
+            learning_rate: settings.rate(self.state.step - 1),
+            train_loss: prediction / steps as f64,
+            train_regularizer: regularizer / steps as f64,
+            validation_loss: scores.value("log_loss").unwrap_or(f64::NAN),
+            metric: settings.task.selection().name().into(),
+            value,
+            auroc: scores.value("auroc"),
+            best,
+            encounters_per_second: learned as f64 / (now - lap).as_secs_f64(),
+            seconds: self.clock.before + self.clock.start.elapsed().as_secs_f64(),
+        };
+        self.journal.add(&entry)?;
+        self.clock.lap = (Instant::now(), self.state.step);
+        Ok(entry)
+    }
+
+    /// Writes down where it stands.
+    fn checkpoint(&mut self) -> Result<()> {
+        self.state.journal = self.journal.lengths()?;
+        self.state.seconds = self.clock.before + self.clock.start.elapsed().as_secs_f64();
+        self.trainer.model().save(&self.run.path().join(run::LAST), Overwrite::Replace)?;
+        checkpoint::save(self.run.path(), &self.trainer, &self.state)?;
+        self.kept = self.state.step;
+        Ok(())
+    }
+}
+
+/// The order in which encounters are learned from: all of them once, in random order, then all of them again in another.
+struct Order {
+    seed: u64,
+    epoch: u64,
+    places: Vec<u32>,
+}
+
+impl Order {
+    fn new(seed: u64, encounters: usize) -> Self {
+        let mut order = Order { seed, epoch: 0, places: (0..encounters as u32).collect() };
+        order.shuffle(0);
+        order
+    }
+
+    /// The place of the encounter that is learned from as the so-manieth.
+    fn at(&mut self, number: u64) -> usize {
+        let encounters = self.places.len() as u64;
+        let epoch = number / encounters;
+        if epoch != self.epoch {
+            self.shuffle(epoch);
+        }
+        self.places[(number % encounters) as usize] as usize
+    }
+
+    fn shuffle(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        // From the same beginning each time, so that an epoch does not depend on the one before.
+        self.places.sort_unstable();
+        let key = mixed(self.seed, Purpose::Ordering, epoch);
+        self.places.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
+    }
+}
+
+/// What a random number is for, so that none is used twice.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Ordering = 1,
+    Dropping = 2,
+    Hiding = 3,
+}
+
+/// A number that looks random, by seed, purpose and position (the finisher of SplitMix64 after each).
+fn mixed(seed: u64, purpose: Purpose, position: u64) -> u64 {
+    [purpose as u64, position].into_iter().fold(finish(seed), |state, part| finish(state.wrapping_add(part)))
+}
+
+fn finish(state: u64) -> u64 {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_epoch_has_every_encounter_once_in_another_order() {
+        let mut order = Order::new(7, 50);
+        let epochs: Vec<Vec<usize>> =
+            (0..3).map(|epoch| (0..50).map(|number| order.at(epoch * 50 + number)).collect()).collect();
+        for epoch in &epochs {
+            let mut sorted = epoch.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..50).collect::<Vec<_>>());
+        }
+        assert_ne!(epochs[0], epochs[1]);
+        // From the middle, as after a stop.
+        assert_eq!(Order::new(7, 50).at(50 + 33), epochs[1][33]);
+        assert_ne!(Order::new(8, 50).places, Order::new(7, 50).places, "another seed");
+    }
+
+    #[test]
+    fn numbers_differ_by_seed_purpose_and_position() {
+        let mut all: Vec<u64> = (0..10)
+            .flat_map(|seed| (0..10).map(move |position| (seed, position)))
+            .flat_map(|(seed, position)| {
+                [Purpose::Ordering, Purpose::Dropping, Purpose::Hiding]
+                    .map(|purpose| mixed(seed, purpose, position))
+            })
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 300);
+    }
+}

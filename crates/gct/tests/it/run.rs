@@ -1,0 +1,380 @@
+//! The life of a model: trained, stopped, gone on with, evaluated, asked.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gct::Error;
+use gct::dataset::{Dataset, Overwrite, Source, Writer};
+use gct::evaluate;
+use gct::infer::{Asker, Reader, Unseen, Which};
+use gct::ingest::synthetic;
+use gct::metric::Bootstrap;
+use gct::model::{Config, HeadConfig, Scratch, Targets};
+use gct::predict;
+use gct::record::{CodeKind, Edge, Encounter, PerKind};
+use gct::run::{Run, Settings};
+use gct::split::Part;
+use gct::task::Task;
+use gct::train::{self, Event, Outcome, Watch};
+use tempfile::TempDir;
+
+/// A dataset of 400 encounters.
+fn data(home: &TempDir) -> Dataset {
+    let folder = home.path().join("data");
+    let settings = synthetic::Settings { encounters: 400, ..Default::default() };
+    gct::synth::run(&settings, &folder, Overwrite::Refuse, &AtomicBool::new(false), &|_| {}).unwrap();
+    Dataset::open(&folder).unwrap()
+}
+
+/// A small and short training.
+fn settings(task: &str, model: &str) -> Settings {
+    let mut settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
+    (settings.steps, settings.validate_every, settings.batch) = (10, 4, 8);
+    let mut config = serde_json::to_value(&settings.model).unwrap();
+    config["width"] = 16.into();
+    settings.model = serde_json::from_value(config).unwrap();
+    settings
+}
+
+/// Trains until the step is made after which it is stopped, if it is.
+fn start(
+    settings: Settings,
+    dataset: &Dataset,
+    folder: &Path,
+    stop_after: Option<u64>,
+) -> gct::Result<Outcome> {
+    let stop = AtomicBool::new(false);
+    let tell = &mut |event: Event<'_>| {
+        if matches!(event, Event::Step { step, .. } if Some(step) == stop_after) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    train::start(settings, dataset, folder, Overwrite::Refuse, Watch { tell, stop: &stop })
+}
+
+fn resume(dataset: &Dataset, folder: &Path, steps: Option<u64>) -> gct::Result<Outcome> {
+    let watch = Watch { tell: &mut |_| {}, stop: &AtomicBool::new(false) };
+    train::resume(folder, dataset, steps, watch)
+}
+
+fn weights(folder: &Path) -> [Vec<u8>; 2] {
+    ["best.safetensors", "last.safetensors"].map(|name| fs::read(folder.join(name)).unwrap())
+}
+
+/// What the validations found, without times.
+fn validations(folder: &Path) -> Vec<(u64, f64, Option<f64>, bool)> {
+    let entries = Run::open(folder).unwrap().entries().unwrap();
+    entries.iter().map(|entry| (entry.step, entry.train_loss, entry.value, entry.best)).collect()
+}
+
+#[test]
+fn a_run_that_was_stopped_ends_like_one_that_was_not() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    for (task, model) in [("graph_reconstruction", "gct"), ("masked_diagnosis", "transformer")] {
+        let whole = home.path().join(format!("{model}-whole"));
+        let outcome = start(settings(task, model), &dataset, &whole, None).unwrap();
+        assert_eq!(outcome.step, 10);
+        for stop in 1..10 {
+            let folder = home.path().join(format!("{model}-{stop}"));
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(1 + stop as usize % 3).build().unwrap();
+            let stopped = threads.install(|| start(settings(task, model), &dataset, &folder, Some(stop)));
+            let Err(Error::Stopped { step, .. }) = stopped else { panic!("{stopped:?}") };
+            assert_eq!(step, stop);
+            let resumed = resume(&dataset, &folder, None).unwrap();
+            assert_eq!(resumed.best, outcome.best);
+            assert_eq!(weights(&folder), weights(&whole), "{model} stopped at {stop}");
+            assert_eq!(validations(&folder), validations(&whole), "{model} stopped at {stop}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_over_can_be_made_longer() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    let (short, long) = (home.path().join("short"), home.path().join("long"));
+    start(settings("diagnosis_treatment", "gct"), &dataset, &short, None).unwrap();
+    let before = weights(&short);
+    assert_eq!(resume(&dataset, &short, None).unwrap().step, 10, "nothing is left to do");
+    assert_eq!(weights(&short), before);
+    resume(&dataset, &short, Some(16)).unwrap();
+    start(Settings { steps: 16, ..settings("diagnosis_treatment", "gct") }, &dataset, &long, None).unwrap();
+    assert_eq!(weights(&short)[1], weights(&long)[1]);
+    assert_eq!(Run::open(&short).unwrap().settings().steps, 16);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_the_one_before_it_is_offered() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("graph_reconstruction", "gct"), &dataset, &folder, Some(9)).unwrap_err();
+    let last = folder.join("checkpoint-0000000009.safetensors");
+    let whole = fs::read(&last).unwrap();
+    for place in [3, whole.len() / 2, whole.len() - 2] {
+        let mut broken = whole.clone();
+        broken[place] ^= 16;
+        fs::write(&last, broken).unwrap();
+        let error = resume(&dataset, &folder, None).unwrap_err();
+        let hint = error.hint().unwrap().into_owned();
+        assert!(error.to_string().contains("checkpoint-0000000009.safetensors is damaged"), "{error}");
+        assert!(hint.contains("checkpoint-0000000008.safetensors"), "{hint}");
+    }
+    fs::write(&last, &whole[..whole.len() / 2]).unwrap();
+    assert!(matches!(resume(&dataset, &folder, None), Err(Error::Checkpoint { before: Some(_), .. })));
+    fs::remove_file(&last).unwrap();
+    assert_eq!(resume(&dataset, &folder, None).unwrap().step, 10);
+    let other = home.path().join("other");
+    start(settings("graph_reconstruction", "gct"), &dataset, &other, None).unwrap();
+    assert_eq!(weights(&folder), weights(&other));
+}
+
+#[test]
+fn patience_ends_a_training_early_and_for_good() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    let mut settings = settings("diagnosis_treatment", "shallow");
+    // With so small a rate nothing changes, and nothing gets better.
+    (settings.learning_rate, settings.patience, settings.validate_every, settings.steps) = (1e-30, 2, 1, 50);
+    let outcome = start(settings, &dataset, &folder, None).unwrap();
+    assert!(outcome.early && outcome.step == 3, "{outcome:?}");
+    assert_eq!(resume(&dataset, &folder, None).unwrap().step, 3);
+}
+
+#[test]
+fn a_loss_that_explodes_ends_the_run_and_keeps_the_last_good_state() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    let mut settings = settings("diagnosis_treatment", "mime");
+    (settings.learning_rate, settings.validate_every, settings.steps) = (10.0, 1, 500);
+    let error = start(settings, &dataset, &folder, None).unwrap_err();
+    let Error::Diverged { step, kept, .. } = error else { panic!("{error}") };
+    assert_eq!(kept + 1, step);
+    let last = format!("checkpoint-{kept:010}.safetensors");
+    assert!(folder.join(last).exists() && Run::open(&folder).unwrap().model().is_ok());
+    assert!(fs::read_to_string(folder.join("log.txt")).unwrap().contains("the loss became"));
+}
+
+#[test]
+fn every_model_learns_every_task_that_it_can() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    for task in ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "label:d1_m1"] {
+        for model in Config::NAMES {
+            let folder = home.path().join(format!("{}-{model}", task.replace(':', "-")));
+            let mut settings = settings(task, model);
+            (settings.steps, settings.validate_every) = (2, 2);
+            let no_nodes = ["deep", "mime"].contains(&model) && task == "graph_reconstruction";
+            match start(settings, &dataset, &folder, None) {
+                Err(Error::Setting { name, .. }) if no_nodes => {
+                    assert_eq!(name, "model");
+                    assert!(!folder.exists());
+                    continue;
+                }
+                outcome => assert_eq!(outcome.unwrap().step, 2, "{task} {model}"),
+            }
+            let run = Run::open(&folder).unwrap();
+            let bootstrap = Bootstrap { replicates: 20, seed: 0 };
+            let evaluation =
+                evaluate::run(&run, &dataset, Which::Part(Part::Test), bootstrap, &|_| Ok(())).unwrap();
+            assert!(evaluation.scores.value("log_loss").is_some(), "{task} {model}");
+            let mixes = !["shallow", "deep", "mime"].contains(&model);
+            assert_eq!(evaluation.structure.is_some(), mixes, "{task} {model}");
+            let several = task == "diagnosis_treatment";
+            assert_eq!(evaluation.labels.len(), if several { 2 } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_an_evaluation_is_that_of_the_model() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    for task in ["graph_reconstruction", "masked_diagnosis", "label:d1_m1"] {
+        let folder = home.path().join(task.replace(':', "-"));
+        start(settings(task, "gct"), &dataset, &folder, None).unwrap();
+        let run = Run::open(&folder).unwrap();
+        let (model, task) = (run.model().unwrap(), run.settings().task.clone());
+        let columns = task.columns(&dataset.manifest().labels).unwrap();
+        let asker = Asker::new(&model, run.view());
+        let encounters: Vec<Encounter> =
+            Reader::new(&run, &dataset, Which::All).unwrap().map(Result::unwrap).collect();
+        let examples: Vec<_> = encounters.iter().map(|encounter| asker.example(encounter)).collect();
+        let labels: Vec<Vec<Option<bool>>> = (encounters.iter())
+            .map(|encounter| columns.iter().map(|column| encounter.labels[*column]).collect())
+            .collect();
+        let targets = match model.head() {
+            HeadConfig::Labels { .. } => Targets::Labels(&labels),
+            _ => Targets::Examples,
+        };
+        let loss = model.evaluate(&examples, &targets, &mut Scratch::default()).prediction;
+        let none = Bootstrap { replicates: 0, seed: 0 };
+        let evaluation = evaluate::run(&run, &dataset, Which::All, none, &|_| Ok(())).unwrap();
+        let measured = evaluation.scores.value("log_loss").unwrap();
+        assert!((loss - measured).abs() < 1e-5 * loss.abs(), "{task}: {loss} {measured}");
+        assert_eq!(evaluation.encounters, 400);
+    }
+}
+
+/// The same encounters in a dataset with its codes in reverse order and without some of them.
+fn turned(dataset: &Dataset, folder: &Path, dropped: usize) -> Dataset {
+    let vocabulary = PerKind::from_fn(|kind| {
+        let mut codes = dataset.vocabulary()[kind].clone();
+        codes.reverse();
+        codes.iter_mut().take(dropped).for_each(|code| code.code.insert_str(0, "new "));
+        codes
+    });
+    let last = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32 - 1);
+    let encounters: Vec<Encounter> = (dataset.encounters().unwrap())
+        .map(|encounter| {
+            let mut encounter = encounter.unwrap();
+            let sizes = PerKind::from_fn(|kind| encounter.codes[kind].len() as u16);
+            for kind in CodeKind::ALL {
+                encounter.codes[kind] =
+                    encounter.codes[kind].iter().rev().map(|id| last[kind] - id).collect();
+            }
+            let turn = |edges: &mut Vec<Edge>, causes: CodeKind, effects: CodeKind| {
+                for edge in edges.iter_mut() {
+                    edge.cause = sizes[causes] - 1 - edge.cause;
+                    edge.effect = sizes[effects] - 1 - edge.effect;
+                }
+                edges.sort_unstable();
+            };
+            let edges = encounter.edges.as_mut().unwrap();
+            turn(&mut edges.diagnosis_treatment, CodeKind::Diagnosis, CodeKind::Treatment);
+            turn(&mut edges.treatment_lab, CodeKind::Treatment, CodeKind::Lab);
+            encounter
+        })
+        .collect();
+    let labels = dataset.manifest().labels.clone();
+    let mut writer = Writer::create(folder, Overwrite::Refuse, vocabulary, labels).unwrap();
+    writer.write(&encounters).unwrap();
+    let kind = dataset.manifest().source.kind.clone();
+    let source = Source { kind, settings: serde_json::json!({}), findings: serde_json::Value::Null };
+    writer.finish(source).unwrap();
+    Dataset::open(folder).unwrap()
+}
+
+#[test]
+fn another_dataset_is_read_in_the_words_of_the_run() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
+    let run = Run::open(&folder).unwrap();
+    let none = Bootstrap { replicates: 0, seed: 0 };
+    let evaluate = |dataset: &Dataset| evaluate::run(&run, dataset, Which::All, none, &|_| Ok(())).unwrap();
+    let same = turned(&dataset, &home.path().join("same"), 0);
+    let (here, there) = (evaluate(&dataset), evaluate(&same));
+    assert_eq!(here.scores, there.scores);
+    assert_eq!(there.unseen, Unseen::default());
+    assert_eq!(Which::default_for(&run, &same), Which::All);
+    let other = turned(&dataset, &home.path().join("other"), 100);
+    let there = evaluate(&other);
+    assert_eq!(there.unseen.codes, 300);
+    assert!(there.unseen.occurrences > 0 && there.scores != here.scores);
+    let strange = turned(&dataset, &home.path().join("strange"), 1000);
+    let error = evaluate::run(&run, &strange, Which::All, none, &|_| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("the run knows none of its codes"), "{error}");
+}
+
+#[test]
+fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("label:d1_m1", "gct"), &dataset, &folder, None).unwrap();
+    let moved = home.path().join("moved");
+    fs::rename(home.path().join("data"), &moved).unwrap();
+    let (run, dataset) = (Run::open(&folder).unwrap(), Dataset::open(&moved).unwrap());
+    let out = home.path().join("predictions.parquet");
+    let place = (out.as_path(), Overwrite::Refuse);
+    let written = predict::score(&run, &dataset, Which::All, Default::default(), place, &|_| Ok(())).unwrap();
+    assert_eq!((written.encounters, written.rows, written.left_out), (400, 400, 0));
+    let again = predict::score(&run, &dataset, Which::All, Default::default(), place, &|_| Ok(()));
+    assert!(matches!(again, Err(Error::OutputExists { .. })));
+    // Masked diagnosis writes several guesses, reconstruction all pairs that may be connected.
+    for (task, rows) in [("masked_diagnosis", 4000), ("graph_reconstruction", 0)] {
+        let folder = home.path().join(task);
+        start(settings(task, "gct"), &dataset, &folder, None).unwrap();
+        let run = Run::open(&folder).unwrap();
+        let out = home.path().join(format!("{task}.parquet"));
+        let options = predict::Options { min_probability: 0.0, ..Default::default() };
+        let place = (out.as_path(), Overwrite::Refuse);
+        let written = predict::score(&run, &dataset, Which::All, options, place, &|_| Ok(())).unwrap();
+        let pairs: usize = (dataset.encounters().unwrap())
+            .map(|encounter| {
+                let codes = encounter.unwrap().codes;
+                let [d, m, r] = CodeKind::ALL.map(|kind| codes[kind].len());
+                d + d * m + m * r
+            })
+            .sum();
+        assert_eq!(written.rows, if rows > 0 { rows } else { pairs as u64 });
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_before_anything_is_written() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    let refused = |settings: Settings, dataset: &Dataset| {
+        let error = start(settings, dataset, &folder, None).unwrap_err();
+        assert!(!folder.exists(), "{error}");
+        error.to_string()
+    };
+    assert!(refused(settings("mortality", "gct"), &dataset).contains("it has: d1_m1, d2_m1"));
+    assert!(refused(settings("graph_reconstruction", "deep"), &dataset).contains("`model`: deep"));
+    let plain = home.path().join("plain");
+    let mut writer = Writer::create(&plain, Overwrite::Refuse, dataset.vocabulary().clone(), vec![]).unwrap();
+    let encounters: Vec<Encounter> = (dataset.encounters().unwrap())
+        .map(|encounter| Encounter { edges: None, labels: vec![], ..encounter.unwrap() })
+        .collect();
+    writer.write(&encounters).unwrap();
+    let source =
+        Source { kind: "plain".into(), settings: serde_json::json!({}), findings: serde_json::Value::Null };
+    writer.finish(source).unwrap();
+    let plain = Dataset::open(&plain).unwrap();
+    assert!(refused(settings("graph_reconstruction", "gct"), &plain).contains("the data have no edges"));
+    assert!(refused(settings("masked_diagnosis", "gcn"), &plain).contains("not given the true edges"));
+    start(settings("masked_diagnosis", "gct"), &dataset, &folder, None).unwrap();
+    let error = resume(&plain, &folder, None).unwrap_err();
+    assert!(error.to_string().contains("is not the dataset that it began with"), "{error}");
+    let run = Run::open(&folder).unwrap();
+    let none = Bootstrap { replicates: 0, seed: 0 };
+    let error = evaluate::run(&run, &plain, Which::All, none, &|_| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("it holds plain data"), "{error}");
+    let manifest = fs::read_to_string(folder.join("run.json")).unwrap();
+    fs::write(folder.join("run.json"), manifest.replace("\"schema_version\": 1", "\"schema_version\": 9"))
+        .unwrap();
+    assert!(matches!(Run::open(&folder), Err(Error::Version { .. })));
+}
+
+#[test]
+fn a_gradient_is_clipped_to_its_largest_length() {
+    use gct::model::{Learning, Model, Trainer};
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
+    let run = Run::open(&folder).unwrap();
+    let trained = run.model().unwrap();
+    let asker = Asker::new(&trained, run.view());
+    let examples: Vec<_> =
+        (dataset.encounters().unwrap()).take(8).map(|encounter| asker.example(&encounter.unwrap())).collect();
+    // After the first step, Adam's mean is a tenth of the gradient.
+    let after = |clip: Option<f64>| {
+        let settings = run.settings();
+        let model = Model::<f32>::new(&settings.model, &settings.head, run.embedding_rows(), 3).unwrap();
+        let mut trainer = Trainer::new(model);
+        trainer.step(&examples, &Targets::Examples, Learning { rate: 1e-3, clip, dropout_key: 1 });
+        let mean = trainer.progress().mean.clone();
+        let length = mean.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt() * 10.0;
+        (mean, length, trainer.model().weights().values().to_vec())
+    };
+    let (mean, length, weights) = after(None);
+    let loose = after(Some(2.0 * length));
+    assert_eq!((&loose.0, &loose.2), (&mean, &weights), "one that is short enough stays as it is");
+    let tight = after(Some(0.25 * length));
+    assert!((tight.1 / length - 0.25).abs() < 1e-5, "{} {length}", tight.1);
+    let part = |(clipped, whole): (&f32, &f32)| (clipped - 0.25 * whole).abs() < 1e-7;
+    assert!(tight.0.iter().zip(&mean).all(part));
+    assert_eq!(Task::GraphReconstruction, run.settings().task);
+}

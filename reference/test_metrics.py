@@ -1,0 +1,104 @@
+"""Our figures beside those of scikit-learn. GCT_METRICS is the example `metrics` of the package gct."""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, average_precision_score, brier_score_loss, log_loss, roc_auc_score
+
+BINS = 10
+
+
+def figures(tmp_path, scores, labels, subjects, replicates=20, seed=0):
+    assert scores.dtype == np.float32
+    file = tmp_path / "examples.json"
+    file.write_text(
+        json.dumps(
+            {
+                "scores": scores.tolist(),
+                "labels": labels.tolist(),
+                "subjects": subjects.tolist(),
+                "bootstrap": {"replicates": replicates, "seed": seed},
+            }
+        )
+    )
+    run = subprocess.run([os.environ["GCT_METRICS"], file], check=True, stdout=subprocess.PIPE)
+    printed = json.loads(run.stdout)
+    return printed["areas"] | printed["predictions"]
+
+
+def examples(seed, count, subjects, levels):
+    """Logits of which many are equal, so that ties are the rule."""
+    random = np.random.default_rng(seed)
+    labels = random.random(count) < 0.3
+    who = random.integers(0, subjects, count)
+    logits = 1.5 * random.normal(size=count) + labels + random.normal(size=subjects)[who]
+    scores = (np.round(np.clip(logits, -6, 6) * levels) / levels).astype(np.float32)
+    assert len(np.unique(scores)) < count
+    return scores, labels, who
+
+
+def calibration_error(probabilities, labels):
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    inside = [bins == bin for bin in range(BINS)]
+    return sum(
+        abs(probabilities[of].mean() - labels[of].mean()) * of.mean() for of in inside if of.any()
+    )
+
+
+def expected(scores, labels, weights=None):
+    logits = scores.astype(np.float64)
+    probabilities = 1 / (1 + np.exp(-logits))
+    return {
+        "aucpr": average_precision_score(labels, logits, sample_weight=weights),
+        "auroc": roc_auc_score(labels, logits, sample_weight=weights),
+        "accuracy": accuracy_score(labels, logits > 0, sample_weight=weights),
+        "log_loss": log_loss(labels, probabilities, sample_weight=weights),
+        "brier_score": brier_score_loss(labels, probabilities, sample_weight=weights),
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("levels", [1, 4, 20])
+@pytest.mark.parametrize("count", [30, 1000])
+def test_values_are_those_of_scikit_learn(tmp_path, seed, levels, count):
+    scores, labels, subjects = examples(seed, count, 10, levels)
+    got = figures(tmp_path, scores, labels, subjects)
+    probabilities = 1 / (1 + np.exp(-scores.astype(np.float64)))
+    theirs = expected(scores, labels) | {"calibration_error": calibration_error(probabilities, labels)}
+    assert got.keys() == theirs.keys()
+    for name, value in theirs.items():
+        assert got[name]["value"] == pytest.approx(value, rel=0, abs=1e-9), name
+
+
+def test_intervals_are_those_of_resampled_subjects(tmp_path):
+    scores, labels, who = examples(1, 600, 40, 4)
+    # Subjects that differ in size, so that it matters who is drawn.
+    subjects = np.minimum(who, 29)
+    got = figures(tmp_path, scores, labels, subjects, replicates=4000)
+    random = np.random.default_rng(0)
+    replicates = [
+        expected(scores, labels, np.bincount(random.integers(0, 30, 30), minlength=30)[subjects])
+        for _ in range(400)
+    ]
+    for name in replicates[0]:
+        low, high = np.percentile([of[name] for of in replicates], [2.5, 97.5])
+        # The ends of 400 replicates vary by about 3 % of the width.
+        assert got[name]["interval"] == pytest.approx([low, high], rel=0, abs=0.12 * (high - low)), name
+    assert 0 < got["calibration_error"]["interval"][0] < got["calibration_error"]["interval"][1] < 1
+
+
+def test_log_loss_of_large_logits_is_exact(tmp_path):
+    scores = np.array([-80, 800, -700, 700, 30, -30], np.float32)
+    labels = np.array([True, False, False, True, True, True])
+    got = figures(tmp_path, scores, labels, np.arange(6))
+    exact = np.logaddexp(0, np.where(labels, -1, 1) * scores.astype(np.float64)).mean()
+    assert got["log_loss"]["value"] == pytest.approx(exact, rel=1e-14)
+
+
+def test_undefined_is_null(tmp_path):
+    got = figures(tmp_path, np.zeros(2, np.float32), np.array([False, False]), np.array([0, 1]))
+    assert got["aucpr"] == got["auroc"] == {"value": None, "interval": None}
+    assert got["accuracy"] == {"value": 1.0, "interval": [1.0, 1.0]}
