@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 mod data;
+mod predict;
 mod train;
 
 #[derive(Args)]
@@ -35,6 +36,12 @@ enum What {
         #[arg(long)]
         steps: Option<usize>,
     },
+    /// Predictions of a million encounters, beside the same model on examples in memory
+    Predict {
+        /// Also write the figures to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
 }
 
 /// Whether all bars were met.
@@ -42,6 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     match &arguments.what {
         What::Data { json } => data::run(json.as_deref()),
         What::Train { json, steps } => train::run(json.as_deref(), *steps),
+        What::Predict { json } => predict::run(json.as_deref()),
     }
 }
 

@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampMicrosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
 use arrow_schema::{DataType, Schema, TimeUnit};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
@@ -97,12 +98,19 @@ impl Dataset {
     /// # Errors
     /// If the file cannot be opened; a bad row is an error of the iterator.
     pub fn encounters(&self) -> Result<Encounters> {
+        self.encounters_with(true)
+    }
+
+    /// [`Dataset::encounters`]; if not `edges`, as if none were known, which takes less time.
+    pub(crate) fn encounters_with(&self, edges: bool) -> Result<Encounters> {
+        let left_out = [DIAGNOSIS_TREATMENT.name, TREATMENT_LAB.name];
         Ok(Encounters {
-            batches: self.encounters.batches()?,
+            batches: self.encounters.batches_without(if edges { &[] } else { &left_out })?,
             decoder: Decoder {
                 path: self.encounters.path.clone(),
                 vocabulary: self.manifest.vocabulary,
                 labels: self.manifest.labels.clone(),
+                edges,
             },
             decoded: Vec::new().into_iter(),
             rows: 0,
@@ -168,8 +176,16 @@ impl Table {
 
     /// Its rows, some at a time.
     pub(crate) fn batches(&self) -> Result<ParquetRecordBatchReader> {
+        self.batches_without(&[])
+    }
+
+    fn batches_without(&self, left_out: &[&str]) -> Result<ParquetRecordBatchReader> {
         let file = File::open(&self.path).on("read", &self.path)?;
+        let fields = self.metadata.schema().fields();
+        let wanted = (0..fields.len()).filter(|place| !left_out.contains(&fields[*place].name().as_str()));
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted);
         ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_projection(mask)
             .with_batch_size(BATCH)
             .build()
             .map_err(|error| damaged(&self.path, &error))
@@ -316,6 +332,7 @@ struct Decoder {
     path: PathBuf,
     vocabulary: PerKind<u64>,
     labels: Vec<String>,
+    edges: bool,
 }
 
 impl Decoder {
@@ -336,10 +353,12 @@ impl Decoder {
             codes(column(batch, kind.name()), self.vocabulary[kind])
                 .map_err(|problem| bad_row(kind.name(), problem))
         })?;
-        let diagnosis_treatment = edges(column(batch, DIAGNOSIS_TREATMENT.name), DIAGNOSIS_TREATMENT, &codes)
-            .map_err(|problem| bad_row(DIAGNOSIS_TREATMENT.name, problem))?;
-        let treatment_lab = edges(column(batch, TREATMENT_LAB.name), TREATMENT_LAB, &codes)
-            .map_err(|problem| bad_row(TREATMENT_LAB.name, problem))?;
+        let edges_of = |kinds: EdgeColumn| match self.edges {
+            true => edges(column(batch, kinds.name), kinds, &codes)
+                .map_err(|problem| bad_row(kinds.name, problem)),
+            false => Ok(vec![None; batch.num_rows()]),
+        };
+        let (diagnosis_treatment, treatment_lab) = (edges_of(DIAGNOSIS_TREATMENT)?, edges_of(TREATMENT_LAB)?);
         let labels: Vec<_> = self.labels.iter().map(|label| column(batch, label).as_boolean()).collect();
 
         let mut encounters = Vec::with_capacity(batch.num_rows());

@@ -37,12 +37,12 @@ pub fn visits(
     let mut rows = 0;
     if is_npy(out.0)? {
         // How many rows there are stands at the beginning of the file.
-        in_rounds(&mut Reader::new(run, dataset, which)?, can_ask, |encounters| {
+        in_rounds(&mut Reader::for_predictions(run, dataset, which)?, can_ask, |encounters| {
             rows += encounters.len();
             Ok(())
         })?;
     }
-    let mut reader = Reader::new(run, dataset, which)?;
+    let mut reader = Reader::for_predictions(run, dataset, which)?;
     let mut file = VectorFile::create(out, rows, model.width())?;
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.

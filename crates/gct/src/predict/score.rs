@@ -77,7 +77,7 @@ pub fn score(
     let place = |label: &String| dataset.manifest().labels.iter().position(|known| known == label);
     let columns: Vec<Option<usize>> = labels.iter().map(place).collect();
     let asker = Asker::new(&model, run.view());
-    let mut reader = Reader::new(run, dataset, which)?;
+    let mut reader = Reader::for_predictions(run, dataset, which)?;
     let mut rows = Rows::new(run, &labels, columns, options);
     let mut file = TableFile::create(out.0, out.1, rows.take().schema())?;
     let mut written = Written::default();

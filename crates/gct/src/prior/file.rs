@@ -9,6 +9,7 @@ use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 
+use super::finder::Finder;
 use super::{Pairs, Prior};
 use crate::dataset::{self, FileEntry, Overwrite, Table};
 use crate::error::{Error, Result};
@@ -63,11 +64,13 @@ impl Prior {
     /// Reads the counts, for vocabularies of these sizes and so many training encounters.
     pub(crate) fn load(path: &Path, vocabulary: PerKind<usize>, encounters: u64) -> Result<Prior> {
         let wrong = |problem: &str| Error::Damaged { path: path.to_owned(), problem: problem.into() };
+        let none =
+            || Pairs { starts: vec![0], effects: Vec::new(), counts: Vec::new(), finder: Finder::default() };
         let mut prior = Prior {
             encounters,
             codes: PerKind::default(),
-            diagnosis_treatment: Pairs { starts: vec![0], effects: Vec::new(), counts: Vec::new() },
-            treatment_lab: Pairs { starts: vec![0], effects: Vec::new(), counts: Vec::new() },
+            diagnosis_treatment: none(),
+            treatment_lab: none(),
         };
         let table = Table::open(path.to_owned(), &schema(), None)?;
         for batch in table.batches()? {
@@ -96,6 +99,7 @@ impl Prior {
                 return Err(wrong("a code is outside the vocabulary"));
             }
             pairs.starts.resize(causes + 1, pairs.effects.len());
+            pairs.finder = Finder::new(&pairs.starts, &pairs.effects);
         }
         Ok(prior)
     }

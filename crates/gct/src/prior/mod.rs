@@ -20,8 +20,10 @@ use crate::error::Result;
 use crate::graph::Nodes;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
+use finder::Finder;
 
 mod file;
+mod finder;
 
 /// Counts the training encounters of a dataset.
 ///
@@ -128,6 +130,7 @@ struct Pairs {
     starts: Vec<usize>,
     effects: Vec<u32>,
     counts: Vec<u32>,
+    finder: Finder,
 }
 
 impl From<PairCounter> for Pairs {
@@ -137,6 +140,7 @@ impl From<PairCounter> for Pairs {
             starts: Vec::with_capacity(counter.len() + 1),
             effects: Vec::with_capacity(pairs),
             counts: Vec::with_capacity(pairs),
+            finder: Finder::default(),
         };
         table.starts.push(0);
         let mut row = Vec::new();
@@ -148,6 +152,7 @@ impl From<PairCounter> for Pairs {
             table.starts.push(table.effects.len());
             row.clear();
         }
+        table.finder = Finder::new(&table.starts, &table.effects);
         table
     }
 }
@@ -159,9 +164,29 @@ impl Pairs {
 
     fn count(&self, cause: u32, effect: u32) -> u32 {
         let row = self.row(cause);
-        match self.effects[row.clone()].binary_search(&effect) {
-            Ok(position) => self.counts[row.start + position],
-            Err(_) => 0,
+        match self.finder.find(cause, effect, &self.effects[row.clone()]) {
+            Some(position) => self.counts[row.start + position],
+            None => 0,
+        }
+    }
+
+    /// The counts of one cause with several effects. All places are found before the first count is read, and what is not there is
+    /// read too and thrown away: counts are far apart in memory, and so many can be on their way at once.
+    fn counts_of(&self, cause: u32, effects: &[u32], counts: &mut Vec<u32>) {
+        const NOWHERE: u32 = u32::MAX;
+        let row = self.row(cause);
+        let (row_effects, row_counts) = (&self.effects[row.clone()], &self.counts[row]);
+        let place = |effect: &u32| {
+            self.finder.find(cause, *effect, row_effects).map_or(NOWHERE, |position| position as u32)
+        };
+        counts.clear();
+        counts.extend(effects.iter().map(place));
+        let Some(last) = row_counts.len().checked_sub(1) else {
+            return counts.fill(0);
+        };
+        for place in counts {
+            let count = row_counts[last.min(*place as usize)];
+            *place = if *place == NOWHERE { 0 } else { count };
         }
     }
 }
@@ -286,10 +311,12 @@ impl Prior {
             ),
             (treatments.start, CodeKind::Treatment, labs.start, CodeKind::Lab, &self.treatment_lab),
         ];
+        let mut counts = Vec::new();
         for (first_cause, cause_kind, first_effect, effect_kind, pairs) in blocks {
+            let effects = &encounter.codes[effect_kind];
             for (i, &cause) in (first_cause..).zip(&encounter.codes[cause_kind]) {
-                for (j, &effect) in (first_effect..).zip(&encounter.codes[effect_kind]) {
-                    let count = pairs.count(cause, effect);
+                pairs.counts_of(cause, effects, &mut counts);
+                for ((j, &effect), &count) in (first_effect..).zip(effects).zip(&counts) {
                     matrix[i * len + j] = share(count, self.codes[cause_kind][cause as usize]) as f32;
                     matrix[j * len + i] = share(count, self.codes[effect_kind][effect as usize]) as f32;
                 }
