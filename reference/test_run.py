@@ -53,7 +53,7 @@ def test_figures_are_those_of_the_predictions(train, gct, tmp_path):
         "predicted_boolean_probability",
     ]
     truth, probability = table.boolean_value.astype(bool), table.predicted_boolean_probability
-    assert ((probability >= 0.5) == table.predicted_boolean_value).all()
+    assert ((probability > 0.5) == table.predicted_boolean_value).all()
     report = gct("evaluate", folder, "--bootstrap", 0)
     assert report["encounters"] == len(table)
     assert report["aucpr"] == pytest.approx(average_precision_score(truth, probability), abs=1e-9)

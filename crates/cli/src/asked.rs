@@ -56,7 +56,7 @@ impl AskedArguments {
 /// Opens a run and a dataset: its own, if no other is given.
 pub(crate) fn open(run: &Path, data: Option<&Path>) -> gct::Result<(Run, Dataset)> {
     let run = Run::open(run)?;
-    let dataset = Dataset::open(data.unwrap_or(&run.manifest().dataset.path))?;
+    let dataset = data.map_or_else(|| run.dataset(), Dataset::open)?;
     Ok((run, dataset))
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use gct::ceiling::Scores as CeilingScores;
 use gct::dataset::{Dataset, Overwrite};
@@ -58,6 +58,9 @@ pub(crate) struct Arguments {
 
 const MODELS: [&str; 3] = ["gct", "transformer", "shallow"];
 
+/// Fewer encounters than this may leave a part of the split empty.
+const FEWEST: u64 = 200;
+
 /// Validations of each training: points of its learning curve.
 const VALIDATIONS: u64 = 10;
 
@@ -70,11 +73,21 @@ struct Trained {
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let start = Instant::now();
+    for name in MODELS {
+        check(arguments, name)?;
+    }
     let (dataset, findings) = data(arguments, quiet)?;
     let mut display = Display::new(arguments, quiet);
-    let trained = MODELS.map(|name| train(arguments, &dataset, name, &mut display));
+    let trained: Result<Vec<Trained>> =
+        MODELS.iter().map(|name| train(arguments, &dataset, name, &mut display)).collect();
     display.bar.finish_and_clear();
-    let trained = trained.into_iter().collect::<Result<Vec<Trained>>>()?;
+    let trained = trained.map_err(|error| match error.downcast() {
+        Ok(gct::Error::Stopped { .. }) => {
+            terminal::Stopped("stopped; run the same command again to go on").into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    })?;
     let ceiling = &findings.ceiling.ceiling_joint;
     let report = arguments.out.join("report");
     draw(&report, &dataset, &trained, ceiling)?;
@@ -105,10 +118,23 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&text)?)
 }
 
+/// Refuses settings that make no sense, and a run that is there but is not of this demo.
+fn check(arguments: &Arguments, name: &str) -> Result<()> {
+    let (folder, settings) = (arguments.out.join(name), settings(name, arguments.steps)?);
+    settings.check()?;
+    if arguments.force || !folder.exists() || *Run::open(&folder)?.settings() == settings {
+        return Ok(());
+    }
+    bail!("{} is not of this demo; --force begins anew", folder.display())
+}
+
 /// Makes the data, unless they are there already.
 fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
     let folder = arguments.out.join("data");
     let settings = synthetic::Settings { encounters: arguments.encounters, ..Default::default() };
+    if arguments.encounters < FEWEST {
+        bail!("--encounters {}: a demo needs at least {FEWEST}", arguments.encounters);
+    }
     if arguments.force || !folder.exists() {
         let bar = terminal::progress(settings.encounters, "drawing encounters", quiet);
         let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
@@ -122,11 +148,7 @@ fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
     let dataset = Dataset::open(&folder)?;
     match Findings::of(dataset.manifest())? {
         Some(findings) if dataset.manifest().encounters == arguments.encounters => Ok((dataset, findings)),
-        _ => Err(gct::Error::OtherRun {
-            path: arguments.out.clone(),
-            problem: "its data are not those of this demo; --force begins anew".into(),
-        }
-        .into()),
+        _ => bail!("{} is not of this demo; --force begins anew", folder.display()),
     }
 }
 
@@ -142,7 +164,7 @@ fn train(
     display.name = name;
     let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
     if folder.exists() && !arguments.force {
-        train::resume(&folder, dataset, Some(arguments.steps), watch)?;
+        train::resume(&folder, dataset, None, watch)?;
     } else {
         let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
         train::start(settings(name, arguments.steps)?, dataset, &folder, overwrite, watch)?;
@@ -223,8 +245,8 @@ fn table(trained: &[Trained], ceiling: &CeilingScores) -> String {
                 run.settings().model.name().into(),
                 score(evaluation.scores.value("aucpr")),
                 score(evaluation.scores.value("auroc")),
-                score(structure.map(|structure| structure.kl_attention_truth.mean)),
-                score(structure.map(|structure| structure.entropy.mean)),
+                score(structure.and_then(|structure| structure.kl_attention_truth.mean)),
+                score(structure.and_then(|structure| structure.entropy.mean)),
                 count(*encounters_per_second as u64),
             ]
         })
@@ -278,7 +300,7 @@ fn draw(report: &Path, dataset: &Dataset, trained: &[Trained], ceiling: &Ceiling
     let curves = picture::curves("Graph reconstruction", "step", "validation AUCPR", &series, &references);
     write(&report.join("learning-curves.svg"), &curves, Overwrite::Replace)?;
     for trained in trained {
-        let explanation = explain(&trained.run, dataset, None)?;
+        let explanation = explain(&trained.run, dataset, None, &proceed)?;
         let (structure, name) = (&explanation.structure, trained.run.settings().model.name());
         if structure.layers.is_empty() {
             continue;

@@ -43,8 +43,10 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         return Ok(terminal::print_json(&report(&run, &evaluation))?);
     }
     let settings = run.settings();
+    let best = run.entries()?.iter().rfind(|entry| entry.best).map(|entry| entry.step);
+    let weights = best.map_or("last weights".into(), |step| format!("best weights, of step {}", count(step)));
     let mut text = format!(
-        "{} on {}, {} encounters of {}\n",
+        "{} on {}, {weights}, {} encounters of {}\n",
         settings.model.name(),
         settings.task,
         count(evaluation.encounters),
@@ -86,7 +88,7 @@ fn structure(evaluation: &Evaluation) -> String {
         .chain(["mean".to_owned()])
         .collect();
     let rows = rows.map(|(name, figure)| {
-        let numbers = figure.blocks.iter().chain([&figure.mean]).map(|number| format!("{number:.4}"));
+        let numbers = figure.blocks.iter().chain([&figure.mean]).map(|number| score(*number));
         [name.to_owned()].into_iter().chain(numbers).collect()
     });
     format!("\n{}", terminal::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), rows))

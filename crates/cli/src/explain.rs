@@ -9,8 +9,7 @@ use gct::picture::{self, Kind};
 use gct::predict::{Explanation, explain};
 use serde_json::json;
 
-use crate::asked;
-use crate::terminal;
+use crate::{asked, proceed, terminal};
 
 /// Show what a model believes about one encounter: who attends to whom, block by block
 #[derive(Args)]
@@ -48,7 +47,7 @@ pub(crate) struct Arguments {
     bars: Option<PathBuf>,
 
     /// The code for --bars [default: the diagnosis with the most edges, or the first]
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", requires = "bars")]
     code: Option<String>,
 
     /// Replace files that exist
@@ -65,18 +64,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
         dataset::check_file(file, overwrite)?;
     }
+    if arguments.graph.is_some() && arguments.graph == arguments.bars {
+        bail!("--graph and --bars are the same file");
+    }
     let (run, dataset) = asked::open(&arguments.run, arguments.data.as_deref())?;
-    let explanation = explain(&run, &dataset, arguments.encounter.as_deref())?;
+    let explanation = explain(&run, &dataset, arguments.encounter.as_deref(), &proceed)?;
     let structure = &explanation.structure;
     if structure.layers.is_empty() && (arguments.graph.is_some() || arguments.bars.is_some()) {
         bail!("{} does not mix nodes: there is no attention to draw", run.settings().model.name());
     }
+    // All that can be wrong is found before the first file is written.
     let layer = layer(&explanation, arguments.block)?;
+    let node = node(&explanation, arguments.code.as_deref())?;
     if let Some(file) = &arguments.graph {
         write(file, &picture::graph(structure, layer), overwrite)?;
     }
     if let Some(file) = &arguments.bars {
-        write(file, &picture::bars(structure, node(&explanation, arguments.code.as_deref())?), overwrite)?;
+        write(file, &picture::bars(structure, node), overwrite)?;
     }
     let text = match arguments.json {
         true => return Ok(terminal::print_json(&report(&explanation))?),
@@ -93,6 +97,7 @@ pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Resul
 fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
     let blocks = explanation.structure.layers.len();
     match block {
+        Some(_) if blocks == 0 => bail!("--block: the model does not mix nodes and has no blocks"),
         Some(block) if !(1..=blocks).contains(&block) => {
             bail!("--block {block}: the model has blocks 1 to {blocks}")
         }
@@ -105,7 +110,8 @@ fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
 pub(crate) fn node(explanation: &Explanation, code: Option<&str>) -> Result<usize> {
     let structure = &explanation.structure;
     if let Some(code) = code {
-        let found = structure.nodes.iter().position(|node| node.label == code);
+        let named = |label: &str| label == code || label.strip_suffix(" (hidden)") == Some(code);
+        let found = structure.nodes.iter().position(|node| named(&node.label));
         let Some(found) = found else { bail!("--code {code}: the encounter does not have it") };
         return Ok(found);
     }
@@ -165,6 +171,7 @@ fn report(explanation: &Explanation) -> serde_json::Value {
         "nodes": nodes,
         "edges": structure.edges,
         "blocks": blocks,
+        "hidden": explanation.hidden,
         "predictions": explanation.answers,
     })
 }

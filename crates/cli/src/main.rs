@@ -80,16 +80,19 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::error(&error);
-            match error.downcast_ref() {
-                Some(gct::Error::Interrupted | gct::Error::Stopped { .. }) => ExitCode::from(130),
-                _ => ExitCode::from(2),
-            }
+            let interrupted = match error.downcast_ref() {
+                Some(error) => matches!(error, gct::Error::Interrupted | gct::Error::Stopped { .. }),
+                None => error.is::<terminal::Stopped>(),
+            };
+            ExitCode::from(if interrupted { 130 } else { 2 })
         }
     }
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The first asks to stop, and the second does not ask.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, STOP.clone())?;
         signal_hook::flag::register(signal, STOP.clone())?;
     }
     if let Some(threads) = arguments.threads {

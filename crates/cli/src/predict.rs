@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     output: RequiredFile,
 
-    /// The probability from which on a label is predicted
+    /// The probability above which a label is predicted
     #[arg(long, value_name = "P", default_value_t = Options::default().threshold)]
     threshold: f64,
 

@@ -1,9 +1,10 @@
 //! `gct runs`: what has been trained.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use gct::run::{Summary, Unreadable};
 use serde_json::json;
 
 use crate::terminal::{self, count, score};
@@ -25,15 +26,23 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let runs = gct::run::list(&arguments.folder)?;
     if arguments.json {
-        return Ok(terminal::print_json(&json!(runs))?);
+        let value = |run: &Result<Summary, Unreadable>| match run {
+            Ok(run) => json!(run),
+            Err(unreadable) => json!(unreadable),
+        };
+        return Ok(terminal::print_json(&runs.iter().map(value).collect())?);
     }
     if runs.is_empty() {
         return Ok(terminal::print(&format!("no runs in {}\n", arguments.folder.display()))?);
     }
-    let rows = runs.iter().map(|run| {
+    let name = |path: &Path| match path.strip_prefix(&arguments.folder) {
+        Ok(below) if below != Path::new("") => below.display().to_string(),
+        _ => path.display().to_string(),
+    };
+    let rows = runs.iter().flatten().map(|run| {
         let [seed, split_seed] = run.seeds;
         vec![
-            run.path.strip_prefix(&arguments.folder).unwrap_or(&run.path).display().to_string(),
+            name(&run.path),
             run.task.clone(),
             run.model.clone(),
             format!("{seed}, {split_seed}"),
@@ -45,5 +54,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ]
     });
     let header = ["run", "task", "model", "seed, split", "steps", "metric", "best", "at step", "time"];
-    Ok(terminal::print(&terminal::table(&header, rows))?)
+    let mut text = terminal::table(&header, rows);
+    for Unreadable { problem, .. } in runs.iter().filter_map(|run| run.as_ref().err()) {
+        text += &format!("not listed: {problem}\n");
+    }
+    Ok(terminal::print(&text)?)
 }

@@ -6,6 +6,18 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
+/// The user stopped it, and this is what to do next.
+#[derive(Debug)]
+pub(crate) struct Stopped(pub(crate) &'static str);
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Stopped {}
+
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -51,16 +63,16 @@ pub(crate) fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressB
     ProgressBar::new(total).with_style(style).with_message(what)
 }
 
-/// A progress bar for training, which counts steps of so many encounters.
+/// A progress bar for training, which counts steps and shows how many encounters are learned from per second.
 pub(crate) fn training(steps: u64, batch: u64, quiet: bool) -> ProgressBar {
     if quiet || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style =
-        ProgressStyle::with_template("step {human_pos}/{human_len} {wide_bar} {msg} {rate} {eta} left")
+        ProgressStyle::with_template("step {human_pos}/{human_len} {wide_bar} {msg}, {rate}, {eta} left")
             .expect("the template is well formed")
             .with_key("rate", move |state: &ProgressState, text: &mut dyn fmt::Write| {
-                let _ = write!(text, "{} encounters/s", count((state.per_sec() * batch as f64) as u64));
+                let _ = write!(text, "{}/s", count((state.per_sec() * batch as f64) as u64));
             });
     ProgressBar::new(steps).with_style(style)
 }

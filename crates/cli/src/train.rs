@@ -135,29 +135,43 @@ fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
 
 fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
     let run = Run::open(out)?;
-    let path = arguments.data.as_deref().unwrap_or(&run.manifest().dataset.path);
-    let dataset = Dataset::open(path)?;
-    check_same(arguments, &run)?;
+    let dataset = arguments.data.as_deref().map_or_else(|| run.dataset(), Dataset::open)?;
+    let steps = check_same(arguments, &run)?;
     display.begin(&dataset, run.settings());
     let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
-    Ok(train::resume(out, &dataset, arguments.steps, watch)?)
+    Ok(train::resume(out, &dataset, Some(steps), watch)?)
 }
 
-/// Refuses to go on with other settings than the run began with, as far as any are given.
-fn check_same(arguments: &Arguments, run: &Run) -> Result<()> {
+/// Refuses to go on with other settings than the run began with, as far as any are given, but for steps, which it returns.
+fn check_same(arguments: &Arguments, run: &Run) -> Result<u64> {
     let there = run.settings();
-    let mut given = Settings { steps: there.steps, ..settings_on(arguments, there)? };
+    let mut given = settings_on(arguments, there)?;
     given.seed = arguments.seed.unwrap_or(given.seed);
-    let (given, there) = (toml::Table::try_from(&given)?, toml::Table::try_from(there)?);
-    if let Some((key, value)) = given.iter().find(|(key, value)| there.get(*key) != Some(value)) {
-        let was = there.get(key).map_or("nothing".into(), ToString::to_string);
-        return Err(gct::Error::OtherRun {
-            path: run.path().to_owned(),
-            problem: format!("`{key}` would be {value}, but it began with {was}"),
-        }
-        .into());
+    let steps = arguments.steps.unwrap_or(given.steps);
+    given.steps = there.steps;
+    let tables = [toml::Table::try_from(&given)?, toml::Table::try_from(there)?].map(toml::Value::Table);
+    match difference(&tables[0], &tables[1], "") {
+        None => Ok(steps),
+        Some(problem) => Err(gct::Error::OtherRun { path: run.path().to_owned(), problem }.into()),
     }
-    Ok(())
+}
+
+/// The first setting that differs.
+fn difference(given: &toml::Value, there: &toml::Value, path: &str) -> Option<String> {
+    let (toml::Value::Table(given), toml::Value::Table(there)) = (given, there) else {
+        return (given != there).then(|| format!("`{path}` would be {given}, but it began with {there}"));
+    };
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    // A model's name says more than the settings that it does not share with another.
+    let name = ["name".to_owned()];
+    let keys = name.iter().chain(given.keys()).chain(there.keys());
+    keys.filter_map(|key| match (given.get(key), there.get(key)) {
+        (Some(given), Some(there)) => difference(given, there, &below(key)),
+        (Some(given), None) => Some(format!("`{}` would be {given}, but it began without", below(key))),
+        (None, Some(there)) => Some(format!("`{}` would be none, but it began with {there}", below(key))),
+        (None, None) => None,
+    })
+    .next()
 }
 
 /// The settings of a run with what is given on top of them.
@@ -204,6 +218,9 @@ fn show_config(arguments: &Arguments) -> Result<()> {
     for task in Task::NAMES {
         for model in Config::NAMES {
             let settings = Settings::paper(task.parse()?, model, &source)?;
+            if settings.check().is_err() {
+                continue;
+            }
             let model_settings = toml::Table::try_from(&settings.model)?;
             let [first, second] = match model_settings.get("dropout") {
                 Some(toml::Value::Table(both)) => [both.get("mlp"), both.get("post_mlp")],
@@ -290,10 +307,10 @@ impl Display {
         }
         self.message();
         self.line(&format!(
-            "step {}: loss {:.4}, validation loss {:.4}, {} {}{}, {} encounters/s",
+            "step {}: loss {:.4}, validation loss {}, {} {}{}, {} encounters/s",
             count(entry.step),
             entry.train_loss,
-            entry.validation_loss,
+            score(entry.validation_loss),
             self.metric,
             score(entry.value),
             if entry.best { " (best)" } else { "" },

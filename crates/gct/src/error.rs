@@ -202,6 +202,22 @@ pub enum Error {
         problem: String,
     },
 
+    /// Another process trains the same run.
+    #[error("{} is being trained by another process", path.display())]
+    Busy {
+        /// The run.
+        path: PathBuf,
+    },
+
+    /// The dataset of a run is not where it was.
+    #[error("the dataset that {} was trained on is not at {} any more", run.display(), path.display())]
+    DatasetMoved {
+        /// The run.
+        run: PathBuf,
+        /// Where it was.
+        path: PathBuf,
+    },
+
     /// A dataset does not go with a run.
     #[error("{} does not go with the run: {problem}", path.display())]
     OtherData {
@@ -231,9 +247,20 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// What a model says is not a number, or infinite.
+    #[error("the model's answer is not a number: its weights are far too large")]
+    NoAnswer,
+
     /// No encounter has this identifier.
     #[error("no encounter of the dataset has this identifier")]
     NoSuchEncounter,
+
+    /// An encounter lacks what the task or the model needs.
+    #[error("the encounter has no {missing}, which the run needs to be asked")]
+    CannotAsk {
+        /// What it lacks.
+        missing: &'static str,
+    },
 
     /// A name that is not one of those known.
     #[error("unknown {what} `{name}`; known: {}", list(known))]
@@ -293,16 +320,21 @@ impl Error {
             Error::OtherData { .. } => {
                 Some("give the dataset that the run was trained on, or one made like it")
             }
-            Error::Diverged { .. } => Some(
+            Error::Diverged { .. } | Error::NoAnswer => Some(
                 "train again with a lower learning rate (--set learning_rate=...), or with clipping (--set clip=1)",
             ),
+            Error::OutputExists { path } if path.join("run.json").exists() => {
+                Some("go on with it with --resume, replace it with --force, or choose another place")
+            }
             Error::OutputExists { .. } => Some("choose another place, or replace it with --force"),
+            Error::Busy { .. } => Some("wait until it has ended, or train into another folder with --out"),
+            Error::DatasetMoved { .. } => Some("say where it is now: --data DIR"),
             Error::NotReplaceable { .. } => Some("choose another place, or move away what is there"),
             Error::NotADataset { .. } => {
                 Some("a dataset folder is made by a command such as `gct synth --out DIR`")
             }
             Error::MissingFile { .. } | Error::Damaged { .. } => {
-                Some("copy the folder again from where it came, or make the dataset again")
+                Some("copy the folder again from where it came, or make it again")
             }
             Error::Weights { .. } => Some("copy the file again from where it came, or train the model again"),
             Error::Compression { .. } => Some(
@@ -319,7 +351,7 @@ impl Error {
                 "lower min_codes, raise max_codes, or let encounters grow longer (more_diagnoses, more_treatments, more_labs)",
             ),
             Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space or choose a folder on another disk; nothing was written")
+                Some("free some space or choose a folder on another disk; what was there is as it was")
             }
             _ => None,
         };

@@ -59,25 +59,29 @@ pub struct Structure {
     pub kl_truth_attention: PerBlock,
     /// The entropy of attention.
     pub entropy: PerBlock,
-    /// How well attention alone ranks the true edges: average precision over all pairs, each with the mean of both directions.
+    /// How well attention alone ranks the true edges: average precision over all pairs, each with the mean of both directions, of
+    /// the first [`RANKED`] encounters.
     pub edges_aucpr: PerBlock,
     /// On how many encounters.
     pub encounters: u64,
 }
 
-/// A figure for each block, and the mean over blocks.
+/// Encounters whose pairs attention ranks: each pair is kept until all are sorted, for each block, and more would hardly change it.
+pub const RANKED: u64 = 5000;
+
+/// A figure for each block, and the mean over blocks, where they are defined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PerBlock {
     /// From the first block to the last.
-    pub blocks: Vec<f64>,
+    pub blocks: Vec<Option<f64>>,
     /// The mean.
-    pub mean: f64,
+    pub mean: Option<f64>,
 }
 
 impl PerBlock {
-    fn new(blocks: Vec<f64>) -> Self {
-        let mean = blocks.iter().sum::<f64>() / blocks.len() as f64;
-        PerBlock { blocks, mean }
+    fn new(blocks: Vec<Option<f64>>) -> Self {
+        let sum: Option<f64> = blocks.iter().copied().sum();
+        PerBlock { mean: sum.map(|sum| sum / blocks.len() as f64), blocks }
     }
 }
 
@@ -103,7 +107,7 @@ pub fn run(
         &mut reader,
         |encounter| task.asks(encounter, &columns) && asker.can_ask(encounter),
         |encounters| {
-            for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)) {
+            for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)?) {
                 tally.add(encounter, &asker, &answer);
             }
             structures.add(encounters, &asker);
@@ -141,14 +145,14 @@ pub(crate) fn validate(
     task: &Task,
     columns: &[usize],
     encounters: &[Encounter],
-) -> Scores {
+) -> Result<Scores> {
     let mut tally = Tally::new(task, columns.to_vec());
     for round in encounters.chunks(crate::infer::ROUND) {
-        for (encounter, answer) in round.iter().zip(asker.answers(round)) {
+        for (encounter, answer) in round.iter().zip(asker.answers(round)?) {
             tally.add(encounter, asker, &answer);
         }
     }
-    tally.scores(Bootstrap { replicates: 0, seed: 0 })
+    Ok(tally.scores(Bootstrap { replicates: 0, seed: 0 }))
 }
 
 /// What models said, and whether it was so.
@@ -289,7 +293,9 @@ impl Structures {
             for (total, one) in self.sums.iter_mut().flatten().zip(sums.iter().flatten()) {
                 *total += one;
             }
-            for (ranking, scores) in self.rankings.iter_mut().zip(&scores) {
+            for (ranking, scores) in
+                self.rankings.iter_mut().zip(&scores).take_while(|_| self.encounters <= RANKED)
+            {
                 scores.iter().zip(&edges).for_each(|(score, edge)| ranking.add(*score, *edge));
             }
         }
@@ -297,7 +303,7 @@ impl Structures {
 
     fn finish(self) -> Option<Structure> {
         let figure = |place: usize| {
-            PerBlock::new(self.sums.iter().map(|sums| sums[place] / self.encounters as f64).collect())
+            PerBlock::new(self.sums.iter().map(|sums| Some(sums[place] / self.encounters as f64)).collect())
         };
         (self.encounters > 0 && !self.sums.is_empty()).then(|| Structure {
             kl_attention_truth: figure(0),
@@ -305,7 +311,7 @@ impl Structures {
             entropy: figure(2),
             encounters: self.encounters,
             edges_aucpr: PerBlock::new(
-                self.rankings.into_iter().map(|ranking| ranking.areas().aucpr.unwrap_or(f64::NAN)).collect(),
+                self.rankings.into_iter().map(|ranking| ranking.areas().aucpr).collect(),
             ),
         })
     }

@@ -61,8 +61,8 @@ pub struct Unseen {
 /// The encounters of a dataset with the code ids of a run.
 pub struct Reader<'a> {
     encounters: Encounters,
-    split: Split,
-    which: Which,
+    /// The part of the split that is wanted, if not all.
+    part: Option<(Part, Split)>,
     /// The run's id of every code, unless they are the same.
     ids: Option<PerKind<Vec<Option<u32>>>>,
     unseen: Unseen,
@@ -103,8 +103,10 @@ impl<'a> Reader<'a> {
         let same = |kind: CodeKind| (0..).zip(&ids[kind]).all(|(id, of_run)| *of_run == Some(id));
         Ok(Reader {
             encounters: dataset.encounters_with(edges)?,
-            split: Split::new(&run.settings().split, dataset)?,
-            which,
+            part: match which {
+                Which::Part(part) => Some((part, Split::new(&run.settings().split, dataset)?)),
+                Which::All => None,
+            },
             ids: if CodeKind::ALL.into_iter().all(same) { None } else { Some(ids) },
             unseen: Unseen { codes: unseen, occurrences: 0 },
             dataset,
@@ -163,7 +165,7 @@ impl Iterator for Reader<'_> {
         loop {
             match self.encounters.next()? {
                 Ok(encounter) => {
-                    if self.which == Which::All || self.which == Which::Part(self.split.part(&encounter)) {
+                    if self.part.as_ref().is_none_or(|(part, split)| split.part(&encounter) == *part) {
                         return Some(Ok(self.translate(encounter)));
                     }
                 }
@@ -207,14 +209,28 @@ impl<'a> Asker<'a> {
 
     /// The id of the diagnosis that is hidden.
     pub(crate) fn hidden(&self, encounter: &Encounter) -> u32 {
-        encounter.codes.diagnosis[task::hidden_position(encounter, Hide::ByEncounter)]
+        encounter.codes.diagnosis[self.hidden_position(encounter)]
+    }
+
+    /// Its position among the diagnoses.
+    pub(crate) fn hidden_position(&self, encounter: &Encounter) -> usize {
+        task::hidden_position(encounter, Hide::ByEncounter)
     }
 
     /// Whether an encounter can be asked about: a diagnosis must be there to be hidden, and some models must be given the edges.
     pub fn can_ask(&self, encounter: &Encounter) -> bool {
-        let has_diagnosis = !encounter.codes.diagnosis.is_empty();
-        (*self.view.task != Task::MaskedDiagnosis || has_diagnosis)
-            && (encounter.edges.is_some() || !self.model.config().needs_edges())
+        self.missing(encounter).is_none()
+    }
+
+    /// What an encounter lacks to be asked about.
+    pub(crate) fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
+        if *self.view.task == Task::MaskedDiagnosis && encounter.codes.diagnosis.is_empty() {
+            Some("diagnosis")
+        } else if self.model.config().needs_edges() && encounter.edges.is_none() {
+            Some("known edges")
+        } else {
+            None
+        }
     }
 
     /// An encounter in numbers, as it is asked about.
@@ -224,10 +240,17 @@ impl<'a> Asker<'a> {
 
     /// What the model says of each encounter: see [`Model::answers`].
     ///
+    /// # Errors
+    /// If an answer is not a number.
+    ///
     /// # Panics
     /// If one cannot be asked about.
-    pub fn answers(&self, encounters: &[Encounter]) -> Vec<Vec<f32>> {
-        self.map(encounters, |model, examples, pool| model.answers(examples, pool))
+    pub fn answers(&self, encounters: &[Encounter]) -> Result<Vec<Vec<f32>>> {
+        let answers = self.map(encounters, |model, examples, pool| model.answers(examples, pool));
+        match answers.iter().flatten().all(|logit| logit.is_finite()) {
+            true => Ok(answers),
+            false => Err(Error::NoAnswer),
+        }
     }
 
     /// What `ask` makes of some examples at a time, in the order of the encounters.

@@ -13,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use crate::batch::Example;
-use crate::dataset::{Dataset, Overwrite};
+use crate::dataset::{Dataset, Overwrite, write_own};
 use crate::error::{Error, Result};
 use crate::evaluate;
 use crate::infer::Asker;
@@ -98,10 +98,14 @@ pub fn start(
         crate::batch::EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
     // Before anything is read: a model that does not go with its head or the data is refused.
     let model = Model::new(&settings.model, &settings.head, rows, settings.seed)?;
+    if settings.task == Task::GraphReconstruction && dataset.manifest().with_edges == 0 {
+        return Err(evaluate::nothing_to_ask(&settings.task, "the dataset"));
+    }
     model.check_data(dataset.manifest().with_edges > 0)?;
     let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
     let data = Data::read(&settings, columns, dataset, Some(&mut counter), &mut watch)?;
     let run = Run::create(folder, overwrite, settings, dataset, counter.finish())?;
+    let _lock = run.lock()?;
     Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
 }
 
@@ -112,24 +116,28 @@ pub fn start(
 pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: Watch<'_>) -> Result<Outcome> {
     let mut run = Run::open(folder)?;
     run.check_dataset(dataset)?;
-    if let Some(steps) = steps.filter(|steps| *steps != run.settings().steps) {
-        Settings { steps, ..run.settings().clone() }.check()?;
-        run.set_steps(steps)?;
-    }
-    let settings = run.settings();
-    let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
-    let (trainer, state) = match checkpoint::load(folder, model)? {
+    let _lock = run.lock()?;
+    run.check_checkpoints()?;
+    let steps = steps.unwrap_or(run.settings().steps);
+    let settings = Settings { steps, ..run.settings().clone() };
+    settings.check()?;
+    let first = || Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed);
+    let (trainer, state) = match checkpoint::load(folder, first()?)? {
         Some(there) => there,
-        None => {
-            let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
-            (Trainer::new(model), State::default())
-        }
+        None => (Trainer::new(first()?), State::default()),
     };
-    if is_over(settings, &state) {
-        return Ok(outcome(settings, &state));
+    if steps < state.step {
+        let problem = format!("it has made {} steps already, which is more than {steps}", state.step);
+        return Err(Error::OtherRun { path: folder.to_owned(), problem });
+    }
+    if is_over(&settings, &state) && steps == run.settings().steps {
+        return Ok(outcome(&settings, &state));
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;
-    let data = Data::read(settings, columns, dataset, None, &mut watch)?;
+    let data = Data::read(&settings, columns, dataset, None, &mut watch)?;
+    if steps != run.settings().steps {
+        run.set_steps(steps)?;
+    }
     Session::new(&run, &data, trainer, state)?.train(watch)
 }
 
@@ -248,6 +256,10 @@ impl<'a> Session<'a> {
             self.data.train.len(),
             self.state.step
         ))?;
+        if self.state.step == 0 {
+            // From now on, a run without a checkpoint is one that has lost it.
+            self.checkpoint()?;
+        }
         (watch.tell)(Event::Started {
             step: self.state.step,
             steps,
@@ -303,10 +315,7 @@ impl<'a> Session<'a> {
             || !outcome.regularizer.is_finite()
             || outcome.prediction > EXPLODED
         {
-            let (loss, kept) = (outcome.prediction, self.kept);
-            let error = Error::Diverged { step: step + 1, loss, kept };
-            self.journal.note(&error.to_string())?;
-            return Err(error);
+            return Err(self.diverged(step + 1, outcome.prediction)?);
         }
         self.state.step += 1;
         self.state.losses.prediction += outcome.prediction;
@@ -315,18 +324,37 @@ impl<'a> Session<'a> {
         Ok(outcome.prediction)
     }
 
+    fn diverged(&self, step: u64, loss: f64) -> Result<Error> {
+        let error = Error::Diverged { step, loss, kept: self.kept };
+        self.journal.note(&error.to_string())?;
+        Ok(error)
+    }
+
+    /// Whether every weight is a number: a step can break them after its loss was computed.
+    fn check_weights(&self) -> Result<()> {
+        match self.trainer.model().weights().values().iter().all(|weight| weight.is_finite()) {
+            true => Ok(()),
+            false => Err(self.diverged(self.state.step, f64::NAN)?),
+        }
+    }
+
     /// Measures the model on the validation split, and keeps it if it is the best.
     fn validate(&mut self) -> Result<Entry> {
+        self.check_weights()?;
         let settings = self.settings;
         let (now, (lap, lap_step)) = (Instant::now(), self.clock.lap);
         let learned = (self.state.step - lap_step) * settings.batch as u64;
         let asker = Asker::new(self.trainer.model(), self.view);
-        let scores = evaluate::validate(&asker, &settings.task, &self.data.columns, &self.data.validation);
+        let scores =
+            match evaluate::validate(&asker, &settings.task, &self.data.columns, &self.data.validation) {
+                Err(Error::NoAnswer) => return Err(self.diverged(self.state.step, f64::NAN)?),
+                scores => scores?,
+            };
         let value = scores.selection(settings.task.selection());
         let best = value.is_some_and(|value| self.state.best.is_none_or(|best| value > best.value));
         match value.filter(|_| best) {
             Some(value) => {
-                self.trainer.model().save(&self.run.path().join(run::BEST), Overwrite::Replace)?;
+                self.save_weights(run::BEST)?;
                 self.state.best = Some(Best { step: self.state.step, value });
                 self.state.validations_since_best = 0;
             }
@@ -339,7 +367,7 @@ impl<'a> Session<'a> {
             learning_rate: settings.rate(self.state.step - 1),
             train_loss: prediction / steps as f64,
             train_regularizer: regularizer / steps as f64,
-            validation_loss: scores.value("log_loss").unwrap_or(f64::NAN),
+            validation_loss: scores.value("log_loss"),
             metric: settings.task.selection().name().into(),
             value,
             auroc: scores.value("auroc"),
@@ -352,11 +380,19 @@ impl<'a> Session<'a> {
         Ok(entry)
     }
 
+    fn save_weights(&self, name: &str) -> Result<()> {
+        let path = self.run.path().join(name);
+        write_own(&path, &self.trainer.model().to_file(&path)?)
+    }
+
     /// Writes down where it stands.
     fn checkpoint(&mut self) -> Result<()> {
+        self.check_weights()?;
         self.state.journal = self.journal.lengths()?;
         self.state.seconds = self.clock.before + self.clock.start.elapsed().as_secs_f64();
-        self.trainer.model().save(&self.run.path().join(run::LAST), Overwrite::Replace)?;
+        if self.state.step > 0 {
+            self.save_weights(run::LAST)?;
+        }
         checkpoint::save(self.run.path(), &self.trainer, &self.state)?;
         self.kept = self.state.step;
         Ok(())

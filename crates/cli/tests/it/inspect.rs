@@ -88,7 +88,7 @@ fn a_cut_off_file_is_named() {
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     gct(&home, "inspect data").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 error: data/encounters.parquet is damaged: cut off, or not a Parquet file ([..])
-hint: copy the folder again from where it came, or make the dataset again
+hint: copy the folder again from where it came, or make it again
 
 "#]]);
 }

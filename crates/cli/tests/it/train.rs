@@ -61,9 +61,9 @@ fn killed_at_random_moments_it_ends_with_the_same_bits() {
     println!("killed {kills} times");
     gct(&home, &format!("{TRAIN} --out killed --resume --quiet")).assert().success();
     assert_eq!(end(&home.join("killed")), end(&home.join("whole")), "seed {seed}, {kills} kills");
-    // What was being written when a kill came is hidden, and never in the way.
+    // What was being written when a kill came is gone again.
     let left: Vec<String> = names(&home.join("killed"));
-    assert!(left.iter().all(|name| name.starts_with(".gct-partial-") || !name.starts_with('.')), "{left:?}");
+    assert!(left.iter().all(|name| !name.starts_with('.')), "{left:?}");
 }
 
 #[cfg(unix)]
@@ -135,9 +135,13 @@ fn a_run_from_beginning_to_end() {
 
     let runs = json(&home, "runs .");
     assert_eq!((&runs[0]["path"], &runs[1]["step"]), (&"./again".into(), &40.into()));
+    let again = fs::read_to_string(home.join("again/run.json")).unwrap();
+    let other = again.replace("\"schema_version\": 1", "\"schema_version\": 9");
+    fs::write(home.join("again/run.json"), other).unwrap();
     let text =
         String::from_utf8(gct(&home, "runs .").assert().success().get_output().stdout.clone()).unwrap();
     assert!(text.contains("40 of 40"), "{text}");
+    assert!(text.contains("not listed: ./again/run.json: schema version 9"), "{text}");
 
     let report = json(&home, "evaluate run --bootstrap 50");
     assert_eq!((&report["split"], &report["task"]), (&"test".into(), &"graph_reconstruction".into()));
@@ -213,8 +217,15 @@ fn the_demo_tells_a_whole_story() {
     let weights = fs::read(home.path().join("gct-demo/gct/last.safetensors")).unwrap();
     gct(home.path(), line).assert().success();
     assert_eq!(fs::read(home.path().join("gct-demo/gct/last.safetensors")).unwrap(), weights);
-    let other = gct(home.path(), "demo --encounters 301 --steps 20").assert().code(2);
-    assert!(String::from_utf8_lossy(&other.get_output().stderr).contains("--force begins anew"));
+    for other in ["demo --encounters 301 --steps 20", "demo --encounters 300 --steps 10"] {
+        let assert = gct(home.path(), other).assert().code(2);
+        assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("--force begins anew"));
+    }
+    let before = names(home.path());
+    for nonsense in ["demo --steps 0 --out x", "demo --encounters 5 --out x"] {
+        gct(home.path(), nonsense).assert().code(2);
+        assert_eq!(names(home.path()), before);
+    }
 }
 
 /// The error of a command line in a folder with a dataset and a run, in which it changes nothing.
@@ -267,7 +278,24 @@ fn bad_input_gets_one_clear_error() {
             "train --out run --resume --seed 5",
             "error: run cannot go on: `seed` would be 5, but it began with 0\nhint: ",
         ),
-        ("train --out run --resume --model shallow", "error: run cannot go on: `model` would be "),
+        (
+            "train --out run --resume --model shallow",
+            "error: run cannot go on: `model.name` would be \"shallow\", but it began with \"gct\"",
+        ),
+        (
+            "train --out run --resume --set model.width=32",
+            "error: run cannot go on: `model.width` would be 32, but it began with 16\nhint: ",
+        ),
+        ("train --out run --resume --set steps=2", "error: run cannot go on: it has made 4 steps already"),
+        (
+            "predict run --out run/prior.parquet --force",
+            "error: will not write run/prior.parquet: it would be inside a run",
+        ),
+        ("explain run --graph x.svg --bars x.svg", "error: --graph and --bars are the same file"),
+        (
+            "explain run --graph x.svg --bars y.svg --code nonsense",
+            "error: --code nonsense: the encounter does not have it",
+        ),
         ("train --out empty --resume", "error: empty is not a run folder: it has no run.json\nhint: "),
         ("evaluate empty", "error: empty is not a run folder: it has no run.json\nhint: "),
         ("evaluate nowhere", "error: cannot open nowhere: No such file or directory"),

@@ -118,11 +118,21 @@ pub(crate) fn check_folder(target: &Path, overwrite: Overwrite, shape: Shape) ->
     Ok(())
 }
 
-/// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a place inside a dataset.
+/// The file that tells a run.
+pub(crate) const RUN_MANIFEST: &str = "run.json";
+
+/// What is being written, if the program is killed then, stays behind under a name that begins like this.
+pub(crate) const PARTIAL: &str = ".gct-partial-";
+
+/// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a place inside a dataset or a run.
 pub fn check_file(target: &Path, overwrite: Overwrite) -> Result<()> {
     let refuse = |problem: &str| Error::NotReplaceable { path: target.to_owned(), problem: problem.into() };
-    if is_manifest(&parent_of(target).join(MANIFEST)) {
-        return Err(refuse("it would be inside a dataset"));
+    for (manifest, problem) in
+        [(MANIFEST, "it would be inside a dataset"), (RUN_MANIFEST, "it would be inside a run")]
+    {
+        if is_manifest(&parent_of(target).join(manifest)) {
+            return Err(refuse(problem));
+        }
     }
     match look_at(target)? {
         Some(_) if overwrite == Overwrite::Refuse => Err(Error::OutputExists { path: target.to_owned() }),
@@ -179,7 +189,7 @@ fn beside<T>(
     make: impl FnOnce(&tempfile::Builder<'_, '_>, &Path) -> io::Result<T>,
 ) -> Result<T> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".gct-partial-");
+    builder.prefix(PARTIAL);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     #[cfg(not(unix))]
@@ -195,6 +205,13 @@ pub(crate) fn write_file(
 ) -> Result<()> {
     let pending = PendingFile::create(target, overwrite)?;
     write(pending.file())?;
+    pending.commit()
+}
+
+/// Writes, or replaces, a file of a run itself.
+pub(crate) fn write_own(target: &Path, bytes: &[u8]) -> Result<()> {
+    let pending = PendingFile::beside(target, Overwrite::Replace)?;
+    pending.file().write_all(bytes).on("write", target)?;
     pending.commit()
 }
 
@@ -219,6 +236,10 @@ impl PendingFile {
     /// Begins one.
     pub(crate) fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
         check_file(target, overwrite)?;
+        PendingFile::beside(target, overwrite)
+    }
+
+    fn beside(target: &Path, overwrite: Overwrite) -> Result<Self> {
         let parents = NewParents::of(target)?;
         let temporary = beside(target, 0o666, |builder, parent| builder.tempfile_in(parent))?;
         Ok(PendingFile { temporary, parents, target: target.to_owned(), overwrite })

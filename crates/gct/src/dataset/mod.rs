@@ -16,7 +16,10 @@ mod schema;
 mod write;
 
 pub use folder::{Overwrite, check_file, write_text};
-pub(crate) use folder::{PendingFile, PendingFolder, Shape, check_folder, entry_of, hex, write_file};
+pub(crate) use folder::{
+    PARTIAL, PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, entry_of, hex, write_file,
+    write_own,
+};
 pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
 pub(crate) use manifest::{VOCABULARY, parse_manifest};
 pub use read::{Dataset, Encounters};

@@ -79,10 +79,10 @@ impl Curve {
     /// What it comes to at the lowest score.
     pub(super) fn areas(&self) -> Areas {
         let (positives, negatives) = (self.true_positives, self.false_positives);
+        let defined = positives > 0 && negatives > 0;
         Areas {
-            aucpr: (positives > 0).then(|| self.precision / positives as f64),
-            auroc: (positives > 0 && negatives > 0)
-                .then(|| self.pairs_won_twice as f64 / 2.0 / positives as f64 / negatives as f64),
+            aucpr: defined.then(|| self.precision / positives as f64),
+            auroc: defined.then(|| self.pairs_won_twice as f64 / 2.0 / positives as f64 / negatives as f64),
         }
     }
 }
@@ -90,7 +90,7 @@ impl Curve {
 /// The two areas.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Areas {
-    /// Average precision: the precision at each positive, averaged. Undefined without a positive.
+    /// Average precision: the precision at each positive, averaged. Undefined without both classes.
     pub aucpr: Option<f64>,
     /// The chance that a positive scores above a negative, ties counting half. Undefined without both.
     pub auroc: Option<f64>,
@@ -124,7 +124,7 @@ mod tests {
                 + 0.5 * count(&|score, positive| score == threshold && !positive);
         }
         Areas {
-            aucpr: (positives > 0.0).then(|| precision / positives),
+            aucpr: (positives * negatives > 0.0).then(|| precision / positives),
             auroc: (positives * negatives > 0.0).then(|| won / positives / negatives),
         }
     }
@@ -142,7 +142,7 @@ mod tests {
     fn undefined_without_a_class() {
         assert_eq!(areas(&[]), Areas { aucpr: None, auroc: None });
         assert_eq!(areas(&[(0.5, false)]), Areas { aucpr: None, auroc: None });
-        assert_eq!(areas(&[(0.5, true)]), Areas { aucpr: Some(1.0), auroc: None });
+        assert_eq!(areas(&[(0.5, true)]), Areas { aucpr: None, auroc: None });
     }
 
     proptest! {

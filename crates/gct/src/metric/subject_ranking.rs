@@ -52,7 +52,7 @@ impl SubjectRanking {
         let Areas { aucpr, auroc } = self.areas(&once_each(&subjects));
         let [aucpr_interval, auroc_interval] = bootstrap.intervals(&subjects, |times| {
             let Areas { aucpr, auroc } = self.areas(times);
-            [auroc.and(aucpr), auroc]
+            [aucpr, auroc]
         });
         AreaFigures {
             aucpr: Figure { value: aucpr, interval: aucpr_interval },
@@ -140,8 +140,7 @@ mod tests {
     fn undefined_without_a_class_or_a_second_subject() {
         assert_eq!(figures(&[]), AreaFigures::default());
         let only_positives = figures(&[(0.5, true, 0), (0.4, true, 1)]);
-        assert_eq!(only_positives.aucpr, Figure { value: Some(1.0), interval: None });
-        assert_eq!(only_positives.auroc, Figure::default());
+        assert_eq!(only_positives, AreaFigures::default());
         let one_subject = figures(&[(0.5, true, 3), (0.4, false, 3)]);
         assert_eq!(one_subject.auroc, Figure { value: Some(1.0), interval: None });
     }

@@ -37,6 +37,30 @@ pub enum HeadConfig {
 /// More labels than anybody has.
 const MOST_LABELS: usize = 100_000;
 
+impl HeadConfig {
+    /// Refuses what makes no sense, or does not go with the model.
+    ///
+    /// # Errors
+    /// The first thing found.
+    pub fn check(&self, config: &Config) -> Result<()> {
+        let has_nodes = !matches!(config, Config::Deep(_) | Config::Mime(_));
+        match self {
+            HeadConfig::Edges { .. } | HeadConfig::RawEdges if !has_nodes => Err(Error::setting(
+                "model",
+                config.name(),
+                "a model with a vector for each node, to reconstruct edges",
+            )),
+            HeadConfig::Edges { initial_bias } if !initial_bias.is_finite() => {
+                Err(Error::setting("initial_bias", initial_bias, "a number"))
+            }
+            HeadConfig::Labels { count } if !(1..=MOST_LABELS).contains(count) => {
+                Err(Error::setting("count", count, &format!("a whole number from 1 to {MOST_LABELS}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The head of a model.
 pub(super) enum Head {
     /// Scale and bias, if inner products have them.
@@ -95,29 +119,14 @@ impl Head {
         parameters: &mut Parameters,
     ) -> Result<Self> {
         let width = config.width();
-        let no_nodes = match config {
-            Config::Deep(_) => Some("deep"),
-            Config::Mime(_) => Some("mime"),
-            _ => None,
-        };
+        head.check(config)?;
         match head {
-            HeadConfig::Edges { .. } | HeadConfig::RawEdges if no_nodes.is_some() => Err(Error::setting(
-                "model",
-                no_nodes.unwrap_or_default(),
-                "a model with a vector for each node, to reconstruct edges",
-            )),
-            HeadConfig::Edges { initial_bias } if !initial_bias.is_finite() => {
-                Err(Error::setting("initial_bias", initial_bias, "a number"))
-            }
             HeadConfig::Edges { initial_bias } => {
                 let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
                 let bias = parameters.vector("head.bias", 1, *initial_bias);
                 Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
             }
             HeadConfig::RawEdges => Ok(Head::Edges(None)),
-            HeadConfig::Labels { count } if !(1..=MOST_LABELS).contains(count) => {
-                Err(Error::setting("count", count, &format!("a whole number from 1 to {MOST_LABELS}")))
-            }
             HeadConfig::HiddenDiagnosis if rows.codes(CodeKind::Diagnosis) == 0 => Err(Error::setting(
                 "head",
                 "hidden_diagnosis",

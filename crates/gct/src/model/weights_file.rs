@@ -40,6 +40,12 @@ impl Model<f32> {
     /// # Errors
     /// If the file cannot be written, or a weight is not finite.
     pub fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        let file = self.to_file(path)?;
+        write_file(path, overwrite, |mut to| to.write_all(&file).on("write", path))
+    }
+
+    /// What [`Model::save`] writes; `path` is for messages.
+    pub(crate) fn to_file(&self, path: &Path) -> Result<Vec<u8>> {
         let bytes: Vec<u8> = self.weights.values().iter().flat_map(|value| value.to_le_bytes()).collect();
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
         if !self.weights.values().iter().all(|value| value.is_finite()) {
@@ -59,8 +65,7 @@ impl Model<f32> {
         };
         let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
         let metadata = HashMap::from([(KEY.to_owned(), description)]);
-        let file = serialize(tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))?;
-        write_file(path, overwrite, |mut to| to.write_all(&file).on("write", path))
+        serialize(tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))
     }
 
     /// Reads a model.

@@ -37,10 +37,17 @@ pub fn visits(
     let mut rows = 0;
     if is_npy(out.0)? {
         // How many rows there are stands at the beginning of the file.
-        in_rounds(&mut Reader::for_predictions(run, dataset, which)?, can_ask, |encounters| {
+        let mut reader = Reader::for_predictions(run, dataset, which)?;
+        let left_out = in_rounds(&mut reader, can_ask, |encounters| {
             rows += encounters.len();
-            Ok(())
+            progress(0)
         })?;
+        if left_out > 0 {
+            let allowed = format!(
+                "a .parquet file: {left_out} encounters are left out, and rows of .npy have no names"
+            );
+            return Err(Error::setting("out", out.0.display(), &allowed));
+        }
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     let mut file = VectorFile::create(out, rows, model.width())?;

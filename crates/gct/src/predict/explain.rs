@@ -6,7 +6,7 @@ use super::score::code_of;
 use super::{largest, probabilities, probability};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::{attention_of, pairs};
+use crate::evaluate::{attention_of, nothing_to_ask, pairs};
 use crate::graph;
 use crate::infer::{Asker, Reader, Which};
 use crate::model::Config;
@@ -25,6 +25,8 @@ pub struct Explanation {
     pub structure: Structure,
     /// What it predicts, the most probable first.
     pub answers: Vec<Answer>,
+    /// The node that was hidden from the model.
+    pub hidden: Option<usize>,
 }
 
 /// One thing that a model predicts.
@@ -39,8 +41,8 @@ pub struct Answer {
 }
 
 impl Explanation {
-    /// The links of a block, one per pair of codes that may be connected, the strongest first: the two nodes, and the mean of the
-    /// attention both ways.
+    /// The links of a block, one per pair of nodes of which one attends to the other, the strongest first: the two nodes, and the mean
+    /// of the attention both ways.
     pub fn links(&self, layer: usize) -> Vec<(usize, usize, f32)> {
         let (nodes, attention) = (self.structure.nodes.len(), &self.structure.layers[layer].attention);
         let mut links: Vec<(usize, usize, f32)> = pairs(nodes)
@@ -58,29 +60,58 @@ impl Explanation {
     }
 }
 
-/// Explains the encounter of this identifier, or the first of the test split.
+/// Explains the encounter of this identifier, or the first of the test split; `progress` is asked now and then, and can end the search
+/// with an error.
 ///
 /// # Errors
-/// If there is no such encounter, the run has no model, or the dataset does not go with it.
-pub fn explain(run: &Run, dataset: &Dataset, encounter: Option<&str>) -> Result<Explanation> {
+/// If there is no such encounter or it cannot be asked about, the run has no model, or the dataset does not go with it.
+pub fn explain(
+    run: &Run,
+    dataset: &Dataset,
+    encounter: Option<&str>,
+    progress: &dyn Fn() -> Result<()>,
+) -> Result<Explanation> {
     let model = run.model()?;
     let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
+    if model.config().needs_edges() {
+        model.check_data(dataset.manifest().with_edges > 0)?;
+    }
     let asker = Asker::new(&model, run.view());
     let mut found = None;
     for candidate in Reader::new(run, dataset, which)? {
         let candidate = candidate?;
-        if encounter.is_none_or(|id| candidate.id.as_str() == id) && asker.can_ask(&candidate) {
+        progress()?;
+        let wanted = encounter.map_or_else(|| asker.can_ask(&candidate), |id| candidate.id.as_str() == id);
+        if wanted {
             found = Some(candidate);
             break;
         }
     }
-    let encounter = found.ok_or(Error::NoSuchEncounter)?;
+    let encounter = match found {
+        Some(found) => found,
+        None if encounter.is_some() => return Err(Error::NoSuchEncounter),
+        None => return Err(nothing_to_ask(&run.settings().task, which.name())),
+    };
+    if let Some(missing) = asker.missing(&encounter) {
+        return Err(Error::CannotAsk { missing });
+    }
     let columns = run.settings().task.columns(&dataset.manifest().labels).unwrap_or_default();
-    Ok(of_encounter(run, &asker, &columns, &encounter))
+    of_encounter(run, &asker, &columns, &encounter)
 }
 
-fn of_encounter(run: &Run, asker: &Asker<'_>, columns: &[usize], encounter: &Encounter) -> Explanation {
-    let nodes = nodes(run, encounter);
+fn of_encounter(
+    run: &Run,
+    asker: &Asker<'_>,
+    columns: &[usize],
+    encounter: &Encounter,
+) -> Result<Explanation> {
+    let mut nodes = nodes(run, encounter);
+    let hidden = (*asker.task() == Task::MaskedDiagnosis).then(|| {
+        graph::Nodes::of(encounter).range(CodeKind::Diagnosis).start + asker.hidden_position(encounter)
+    });
+    if let Some(hidden) = hidden {
+        nodes[hidden].label += " (hidden)";
+    }
     let attentions = attention_of(asker.model(), &asker.example(encounter));
     let name = |block: usize| match asker.model().config() {
         Config::Gct(_) if block == 0 => "block 1, which is P".to_owned(),
@@ -92,7 +123,7 @@ fn of_encounter(run: &Run, asker: &Asker<'_>, columns: &[usize], encounter: &Enc
         edges: graph::edges(encounter).map(Iterator::collect),
         nodes,
     };
-    let answer = asker.answers(std::slice::from_ref(encounter)).swap_remove(0);
+    let answer = asker.answers(std::slice::from_ref(encounter))?.swap_remove(0);
     let answers = match asker.task() {
         Task::MaskedDiagnosis => {
             let (shares, hidden) = (probabilities(&answer), asker.hidden(encounter) as usize);
@@ -101,7 +132,10 @@ fn of_encounter(run: &Run, asker: &Asker<'_>, columns: &[usize], encounter: &Enc
                 probability: shares[id],
                 truth: Some(id == hidden),
             };
-            largest(&shares, GUESSES).into_iter().map(guess).collect()
+            let mut guesses = largest(&shares, GUESSES);
+            // What it should have said is told, however far down it is.
+            guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
+            guesses.into_iter().map(guess).collect()
         }
         Task::GraphReconstruction => connections(encounter, &structure, &answer),
         task => (task.labels().into_iter().zip(&answer).enumerate())
@@ -112,7 +146,7 @@ fn of_encounter(run: &Run, asker: &Asker<'_>, columns: &[usize], encounter: &Enc
             })
             .collect(),
     };
-    Explanation { structure, answers }
+    Ok(Explanation { structure, answers, hidden })
 }
 
 /// The pairs that a model finds connected, the most probable first.

@@ -27,7 +27,7 @@ use crate::task::Task;
 /// What is written of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// From which probability on a label is predicted.
+    /// The probability above which a label is predicted.
     pub threshold: f64,
     /// How many diagnoses are guessed.
     pub top: usize,
@@ -85,7 +85,7 @@ pub fn score(
         &mut reader,
         |encounter| asker.can_ask(encounter),
         |encounters| {
-            for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)) {
+            for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)?) {
                 rows.add(encounter, &asker, &answer);
             }
             let batch = rows.take();
@@ -156,7 +156,7 @@ impl<'a> Rows<'a> {
             self.begin(encounter, probability);
             self.texts[0].append_value(&self.labels[label]);
             self.truths.append_option(self.columns[label].and_then(|column| encounter.labels[column]));
-            self.decisions.append_value(probability >= self.options.threshold);
+            self.decisions.append_value(probability > self.options.threshold);
         }
     }
 

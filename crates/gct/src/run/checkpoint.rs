@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
@@ -11,7 +10,7 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::dataset::{Overwrite, hex, write_file};
+use crate::dataset::{hex, write_own};
 use crate::error::{Error, OnPath, Result};
 use crate::model::{Model, Progress, Trainer};
 
@@ -103,11 +102,22 @@ pub(crate) fn save(run: &Path, trainer: &Trainer<f32>, state: &State) -> Result<
     let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
     let file = serialize(tensors, Some(HashMap::from([(KEY.to_owned(), description)])))
         .map_err(|error| wrong(error.to_string()))?;
-    write_file(&path, Overwrite::Replace, |mut to| to.write_all(&file).on("write", &path))?;
+    write_own(&path, &file)?;
     for old in list(run)?.into_iter().skip(KEPT) {
         fs::remove_file(&old).on("remove", &old)?;
     }
     Ok(())
+}
+
+/// Whether a run has a checkpoint.
+pub(super) fn exists(run: &Path) -> Result<bool> {
+    Ok(!list(run)?.is_empty())
+}
+
+/// The step of the last checkpoint.
+pub(super) fn last_step(run: &Path) -> Result<u64> {
+    let last = list(run)?.into_iter().next();
+    Ok(last.and_then(|path| step_of(path.file_name()?.to_str()?)).unwrap_or(0))
 }
 
 /// Goes on from the last checkpoint; `None` if there is none yet.

@@ -28,7 +28,7 @@ pub struct Entry {
     /// The same of the regulariser, not weighted.
     pub train_regularizer: f64,
     /// The mean loss of prediction on the validation split.
-    pub validation_loss: f64,
+    pub validation_loss: Option<f64>,
     /// The figure by which models are chosen: its name ...
     pub metric: String,
     /// ... and its value on the validation split, if it is defined.
@@ -79,8 +79,8 @@ impl Journal {
             ("train/regularizer", entry.train_regularizer),
             ("train/learning_rate", entry.learning_rate),
             ("train/encounters_per_second", entry.encounters_per_second),
-            ("validation/loss", entry.validation_loss),
         ];
+        scalars.extend(entry.validation_loss.map(|loss| ("validation/loss", loss)));
         scalars.extend(entry.value.map(|value| (metric.as_str(), value)));
         scalars.extend(entry.auroc.map(|auroc| ("validation/auroc", auroc)));
         let scalars: Vec<(&str, f32)> =
@@ -141,7 +141,7 @@ mod tests {
             learning_rate: 1e-3,
             train_loss: 1.0,
             train_regularizer: 0.0,
-            validation_loss: 2.0,
+            validation_loss: Some(2.0),
             metric: "aucpr".into(),
             value: Some(0.25),
             auroc: None,

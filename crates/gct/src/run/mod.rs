@@ -41,7 +41,7 @@ pub use settings::{Decay, Settings};
 /// The version of the folder's format that this program writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
-const MANIFEST: &str = "run.json";
+const MANIFEST: &str = dataset::RUN_MANIFEST;
 const PRIOR: &str = "prior.parquet";
 const CONFIG: &str = "config.toml";
 pub(crate) const BEST: &str = "best.safetensors";
@@ -62,7 +62,7 @@ const SHAPE: Shape = Shape {
             journal::EVENTS,
             journal::LOG,
         ];
-        fixed.contains(&name) || checkpoint::is_checkpoint(name)
+        fixed.contains(&name) || checkpoint::is_checkpoint(name) || name.starts_with(dataset::PARTIAL)
     },
 };
 
@@ -217,7 +217,48 @@ impl Run {
     pub(crate) fn set_steps(&mut self, steps: u64) -> Result<()> {
         self.settings.steps = steps;
         let path = self.folder.join(CONFIG);
-        dataset::write_text(&path, Overwrite::Replace, &config(&self.settings))
+        dataset::write_own(&path, config(&self.settings).as_bytes())
+    }
+
+    /// Keeps other processes from training it, as long as the file is held, and removes what a kill left behind.
+    pub(crate) fn lock(&self) -> Result<fs::File> {
+        let path = self.folder.join(MANIFEST);
+        let file = fs::File::open(&path).on("open", &path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(Error::Busy { path: self.folder.clone() }),
+            // A file system without locks is no reason not to train.
+            Err(fs::TryLockError::Error(_)) => return Ok(file),
+        }
+        for entry in fs::read_dir(&self.folder).on("read", &self.folder)? {
+            let entry = entry.on("read", &self.folder)?;
+            if entry.file_name().to_string_lossy().starts_with(dataset::PARTIAL) {
+                fs::remove_file(entry.path()).on("remove", &entry.path())?;
+            }
+        }
+        Ok(file)
+    }
+
+    /// Refuses a run that has been trained but has lost its checkpoints.
+    pub(crate) fn check_checkpoints(&self) -> Result<()> {
+        let trained = [BEST, LAST].iter().any(|name| self.folder.join(name).exists());
+        if !trained || checkpoint::exists(&self.folder)? {
+            return Ok(());
+        }
+        let problem = "its checkpoints are gone".into();
+        Err(Error::OtherRun { path: self.folder.clone(), problem })
+    }
+
+    /// Opens the dataset that it was trained on.
+    ///
+    /// # Errors
+    /// If it is not there any more, or is damaged.
+    pub fn dataset(&self) -> Result<Dataset> {
+        let path = &self.manifest.dataset.path;
+        if !path.exists() {
+            return Err(Error::DatasetMoved { run: self.folder.clone(), path: path.clone() });
+        }
+        Dataset::open(path)
     }
 
     /// The codes that the model knows.
@@ -289,7 +330,7 @@ pub struct Summary {
     pub steps: u64,
     /// Its seed, and that of its split.
     pub seeds: [u64; 2],
-    /// Steps made, at the last validation.
+    /// Steps made, at the last checkpoint.
     pub step: u64,
     /// The figure by which models are chosen.
     pub metric: String,
@@ -299,13 +340,23 @@ pub struct Summary {
     pub seconds: f64,
 }
 
+/// A run that cannot be read, in a list.
+#[derive(Debug, Clone, Serialize)]
+pub struct Unreadable {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
 /// The runs in a folder, and in folders in it, by path.
 ///
 /// # Errors
-/// If the folder, or a run in it, cannot be read.
-pub fn list(folder: &Path) -> Result<Vec<Summary>> {
+/// If the folder cannot be read.
+pub fn list(folder: &Path) -> Result<Vec<Result<Summary, Unreadable>>> {
     if folder.join(MANIFEST).exists() {
-        return Ok(vec![summary(folder)?]);
+        let unreadable = |error: Error| Unreadable { path: folder.to_owned(), problem: error.to_string() };
+        return Ok(vec![summary(folder).map_err(unreadable)]);
     }
     let mut inside = Vec::new();
     for entry in fs::read_dir(folder).on("read", folder)? {
@@ -317,7 +368,7 @@ pub fn list(folder: &Path) -> Result<Vec<Summary>> {
         }
     }
     inside.sort();
-    Ok(inside.iter().map(|folder| list(folder)).collect::<Result<Vec<_>>>()?.concat())
+    Ok(inside.iter().map(|folder| list(folder)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 fn summary(folder: &Path) -> Result<Summary> {
@@ -330,7 +381,7 @@ fn summary(folder: &Path) -> Result<Summary> {
         model: settings.model.name().into(),
         steps: settings.steps,
         seeds: [settings.seed, settings.split.seed],
-        step: entries.last().map_or(0, |entry| entry.step),
+        step: checkpoint::last_step(folder)?,
         metric: settings.task.selection().name().into(),
         best: best.and_then(|entry| Some(Best { step: entry.step, value: entry.value? })),
         seconds: entries.last().map_or(0.0, |entry| entry.seconds),
