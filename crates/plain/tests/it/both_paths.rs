@@ -1,7 +1,7 @@
 //! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters of every shape.
 
 use gct::batch::{EmbeddingRows, Example};
-use gct::model::{Config, HeadConfig, Model, Normalizer, Outcome, Pass, Targets, Trainer};
+use gct::model::{Config, HeadConfig, Learning, Model, Normalizer, Outcome, Pass, Targets, Trainer};
 use gct::record::PerKind;
 use gct_kernels::Number;
 use gct_kernels::tape::Pool;

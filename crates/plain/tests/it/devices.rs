@@ -3,7 +3,7 @@
 #[cfg(feature = "wgpu")]
 #[test]
 fn a_graphics_processor_learns_like_the_processor() {
-    use gct::model::{Config, HeadConfig, Model, Targets, Trainer};
+    use gct::model::{Config, HeadConfig, Learning, Model, Targets, Trainer};
     use gct_plain::{Device, Plain};
 
     use crate::both_paths::{batch, rows};
