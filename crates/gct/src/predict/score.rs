@@ -175,11 +175,14 @@ impl<'a> Rows<'a> {
     fn add_pairs(&mut self, encounter: &Encounter, answer: &[f32]) {
         let nodes = graph::Nodes::of(encounter);
         let adjacency = graph::adjacency(encounter);
+        let least = self.options.min_probability;
+        // Few pairs are probable, and a logit is compared faster than it becomes a probability.
+        let least_logit = (least.ln() - (-least).ln_1p()) as f32 - 1e-3;
         for ((i, j), logit) in pairs(nodes.len()).zip(answer) {
-            let probability = probability(*logit);
-            if probability < self.options.min_probability || !nodes.allowed(i, j) {
+            if *logit < least_logit || probability(*logit) < least || !nodes.allowed(i, j) {
                 continue;
             }
+            let probability = probability(*logit);
             self.begin(encounter, probability);
             for (at, node) in [i, j].into_iter().enumerate() {
                 let (kind, code) = match code_of(&nodes, encounter, node) {
