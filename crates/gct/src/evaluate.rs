@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph;
 use crate::infer::{Asker, Reader, Unseen, Which, in_rounds};
 use crate::metric::{self, Bootstrap, Figure, Means, Predictions, Scored, SubjectRanking};
-use crate::model::Model;
+use crate::model::{Model, normalized_adjacency};
 use crate::record::{Encounter, SubjectId};
 use crate::run::Run;
 use crate::task::{Selection, Task};
@@ -319,10 +319,10 @@ impl Structures {
 
 /// `None` if the edges are not known or the model does not mix nodes.
 fn measure(encounter: &Encounter, asker: &Asker<'_>) -> Option<Measured> {
-    let adjacency = graph::adjacency(encounter)?;
+    let adjacency = graph::adjacency(encounter).filter(|_| asker.model().config().mixes())?;
     let nodes = graph::Nodes::of(encounter).len();
-    let attentions = attention_of(asker.model(), &asker.example(encounter));
-    let truth = normalized(&adjacency, nodes);
+    let example = asker.example(encounter);
+    let (attentions, truth) = (attention_of(asker.model(), &example), normalized_adjacency(&example));
     let of_block = |attention: &Vec<f32>| {
         let mut sums = [0.0; 3];
         for (row, truth) in attention.chunks_exact(nodes).zip(truth.chunks_exact(nodes)) {
@@ -335,7 +335,7 @@ fn measure(encounter: &Encounter, asker: &Asker<'_>) -> Option<Measured> {
     let scores = |attention: &Vec<f32>| {
         pairs(nodes).map(|(i, j)| 0.5 * (attention[i * nodes + j] + attention[j * nodes + i])).collect()
     };
-    (!attentions.is_empty()).then(|| Measured {
+    Some(Measured {
         sums: attentions.iter().map(of_block).collect(),
         scores: attentions.iter().map(scores).collect(),
         edges: pairs(nodes).map(|(i, j)| adjacency[i * nodes + j]).collect(),
@@ -354,17 +354,6 @@ pub(crate) fn attention_of(model: &Model<f32>, example: &crate::batch::Example) 
         sum
     };
     attentions.into_iter().map(mean).collect()
-}
-
-/// D^-1 (A + I).
-fn normalized(adjacency: &[bool], nodes: usize) -> Vec<f32> {
-    let mut matrix: Vec<f32> = adjacency.iter().map(|edge| f32::from(u8::from(*edge))).collect();
-    for (node, row) in matrix.chunks_exact_mut(nodes).enumerate() {
-        row[node] = 1.0;
-        let sum: f32 = row.iter().sum();
-        row.iter_mut().for_each(|cell| *cell /= sum);
-    }
-    matrix
 }
 
 #[cfg(test)]
@@ -389,11 +378,5 @@ mod tests {
         let logits = [1f32.ln(), 3f32.ln(), 4f32.ln()];
         assert!((class_loss(&logits, 1) - (8f64 / 3.0).ln()).abs() < 1e-6);
         assert!((class_loss(&[1000.0, 0.0], 1) - 1000.0).abs() < 1e-9, "far from what a float can hold");
-    }
-
-    #[test]
-    fn the_truth_has_rows_that_sum_to_one() {
-        let truth = normalized(&[false, true, false, true, false, false, false, false, false], 3);
-        assert_eq!(truth, [0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 1.0]);
     }
 }

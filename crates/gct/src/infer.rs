@@ -1,7 +1,6 @@
 //! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says of them.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -59,22 +58,21 @@ pub struct Unseen {
 }
 
 /// The encounters of a dataset with the code ids of a run.
-pub struct Reader<'a> {
+pub struct Reader {
     encounters: Encounters,
     /// The part of the split that is wanted, if not all.
     part: Option<(Part, Split)>,
     /// The run's id of every code, unless they are the same.
     ids: Option<PerKind<Vec<Option<u32>>>>,
     unseen: Unseen,
-    dataset: &'a Dataset,
 }
 
-impl<'a> Reader<'a> {
+impl Reader {
     /// Begins to read.
     ///
     /// # Errors
     /// If the dataset is of another kind, has no code that the run knows, or cannot be read.
-    pub fn new(run: &Run, dataset: &'a Dataset, which: Which) -> Result<Self> {
+    pub fn new(run: &Run, dataset: &Dataset, which: Which) -> Result<Self> {
         Reader::with_edges(run, dataset, which, true)
     }
 
@@ -82,13 +80,13 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// As [`Reader::new`].
-    pub fn for_predictions(run: &Run, dataset: &'a Dataset, which: Which) -> Result<Self> {
+    pub fn for_predictions(run: &Run, dataset: &Dataset, which: Which) -> Result<Self> {
         let settings = run.settings();
         let needed = settings.task == Task::GraphReconstruction || settings.model.needs_edges();
         Reader::with_edges(run, dataset, which, needed)
     }
 
-    fn with_edges(run: &Run, dataset: &'a Dataset, which: Which, edges: bool) -> Result<Self> {
+    fn with_edges(run: &Run, dataset: &Dataset, which: Which, edges: bool) -> Result<Self> {
         let (source, expected) = (&dataset.manifest().source.kind, &run.manifest().dataset.source);
         let wrong = |problem: String| Error::OtherData { path: dataset.path().to_owned(), problem };
         if source != expected {
@@ -109,18 +107,12 @@ impl<'a> Reader<'a> {
             },
             ids: if CodeKind::ALL.into_iter().all(same) { None } else { Some(ids) },
             unseen: Unseen { codes: unseen, occurrences: 0 },
-            dataset,
         })
     }
 
     /// What was left out so far.
     pub fn unseen(&self) -> Unseen {
         self.unseen
-    }
-
-    /// The file that is read.
-    pub fn path(&self) -> &Path {
-        self.dataset.path()
     }
 
     fn translate(&mut self, mut encounter: Encounter) -> Encounter {
@@ -158,7 +150,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Iterator for Reader<'_> {
+impl Iterator for Reader {
     type Item = Result<Encounter>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -274,7 +266,7 @@ impl<'a> Asker<'a> {
 /// Calls `each` with some encounters at a time, those that `wanted` wants; returns how many it did not. The next ones are read
 /// meanwhile.
 pub(crate) fn in_rounds(
-    reader: &mut Reader<'_>,
+    reader: &mut Reader,
     wanted: impl Fn(&Encounter) -> bool + Sync,
     mut each: impl FnMut(&[Encounter]) -> Result<()>,
 ) -> Result<u64> {
@@ -302,7 +294,7 @@ pub(crate) fn in_rounds(
 }
 
 fn next_round(
-    reader: &mut Reader<'_>,
+    reader: &mut Reader,
     wanted: impl Fn(&Encounter) -> bool,
     left_out: &mut u64,
 ) -> Result<Vec<Encounter>> {

@@ -94,6 +94,11 @@ impl Config {
         }
     }
 
+    /// Whether nodes take something from each other, block by block.
+    pub fn mixes(&self) -> bool {
+        !matches!(self, Config::Shallow(_) | Config::Deep(_) | Config::Mime(_))
+    }
+
     /// Whether it must be given the true edges.
     pub fn needs_edges(&self) -> bool {
         matches!(self, Config::Gcn(_) | Config::Mime(_))

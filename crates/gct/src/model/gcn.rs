@@ -84,7 +84,7 @@ impl Gcn {
 }
 
 /// D^-1 (A + I), row after row.
-pub(super) fn normalized_adjacency(example: &Example) -> Vec<f32> {
+pub(crate) fn normalized_adjacency(example: &Example) -> Vec<f32> {
     let nodes = example.nodes();
     let mut matrix = vec![0.0; nodes * nodes];
     for &(i, j) in known_edges(example) {

@@ -42,6 +42,7 @@ pub use block::Dropouts;
 pub use config::Config;
 pub use feed_forward::{DeepConfig, ShallowConfig};
 pub use gcn::GcnConfig;
+pub(crate) use gcn::normalized_adjacency;
 pub use gct::{GctConfig, Regularizer};
 pub use head::{HeadConfig, Targets};
 pub use mime::MimeConfig;

@@ -209,15 +209,8 @@ fn legend(edges_known: bool, strongest: f64) -> Vec<Key> {
 #[cfg(test)]
 mod tests {
     use super::super::svg::tests::{assert_well_formed, numbers, texts};
-    use super::super::tests::encounter;
+    use super::super::tests::{encounter, small};
     use super::*;
-
-    /// Visit, one diagnosis, two treatments; the diagnosis gives 0.5 to the visit, 0.4 to T_0 and 0.1 to T_1.
-    fn small() -> Structure {
-        let mut structure = encounter([1, 2, 0], &["P"]);
-        structure.layers[0].attention[4..8].copy_from_slice(&[0.5, 0.0, 0.4, 0.1]);
-        structure
-    }
 
     #[test]
     fn true_edges_are_red_and_missed_ones_dashed() {

@@ -76,15 +76,8 @@ impl Giving {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::encounter;
+    use super::super::tests::small;
     use super::*;
-
-    /// Visit, one diagnosis, two treatments; the diagnosis gives 0.5 to the visit, 0.4 to T_0 and 0.1 to T_1.
-    fn small() -> Structure {
-        let mut structure = encounter([1, 2, 0], &["P"]);
-        structure.layers[0].attention[4..8].copy_from_slice(&[0.5, 0.0, 0.4, 0.1]);
-        structure
-    }
 
     fn with_edges(edges: &[(usize, usize)], structure: Structure) -> Structure {
         Structure { edges: Some(edges.to_vec()), ..structure }

@@ -125,6 +125,13 @@ mod tests {
         Structure { layers: layers.iter().map(layer).collect(), nodes, edges: None }
     }
 
+    /// Visit, one diagnosis, two treatments; the diagnosis gives 0.5 to the visit, 0.4 to T_0 and 0.1 to T_1.
+    pub(super) fn small() -> Structure {
+        let mut structure = encounter([1, 2, 0], &["P"]);
+        structure.layers[0].attention[4..8].copy_from_slice(&[0.5, 0.0, 0.4, 0.1]);
+        structure
+    }
+
     #[test]
     fn edges_have_no_direction() {
         let structure = Structure { edges: Some(vec![(0, 1)]), ..encounter([2, 0, 0], &[]) };
