@@ -14,6 +14,7 @@ mod asked;
 mod demo;
 mod embed;
 mod evaluate;
+mod experiment;
 mod explain;
 mod inspect;
 mod output;
@@ -25,6 +26,7 @@ mod split;
 mod synth;
 mod terminal;
 mod train;
+mod tune;
 
 /// Learn the hidden structure of health-record encounters.
 #[derive(Parser)]
@@ -63,6 +65,8 @@ enum Command {
     Predict(predict::Arguments),
     Embed(embed::Arguments),
     Explain(explain::Arguments),
+    Experiment(experiment::Arguments),
+    Tune(tune::Arguments),
 }
 
 /// Set by Ctrl-C or a request to terminate. Every loop that takes long looks at it, so that a command can clean up.
@@ -111,6 +115,8 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Embed(arguments) => embed::run(&arguments, quiet),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Experiment(arguments) => experiment::run(&arguments, quiet),
+        Command::Tune(arguments) => tune::run(&arguments, quiet),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Settings from a preset, a TOML file and `--set key=value`, each overriding the one before it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use clap::Args;
+use gct::overrides::{merge, read, table, typed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -46,7 +46,7 @@ impl SettingsArguments {
 
     /// Applies the file, then each `--set`, to the defaults.
     pub(crate) fn apply<T: Serialize + DeserializeOwned>(&self, defaults: &T) -> Result<T> {
-        let mut settings = toml::Table::try_from(defaults)?;
+        let mut settings = table(defaults);
         if let Some(path) = &self.config {
             merge(&mut settings, read(path)?);
             // Checked by itself, so that a mistake is blamed on the file that it is in.
@@ -60,16 +60,8 @@ impl SettingsArguments {
     }
 }
 
-fn read(path: &Path) -> Result<toml::Table> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-        anyhow!("{}: line {line}: {}", path.display(), error.message())
-    })
-}
-
 /// `a.b=1` as a table. A value that is no TOML value is taken as text.
-fn assignment(set: &str) -> Result<toml::Table> {
+pub(crate) fn assignment(set: &str) -> Result<toml::Table> {
     let (key, value) = set
         .split_once('=')
         .filter(|_| !set.contains('\n'))
@@ -78,27 +70,6 @@ fn assignment(set: &str) -> Result<toml::Table> {
     parse(value.trim())
         .or_else(|_| parse(&toml::Value::from(value.trim()).to_string()))
         .map_err(|error| anyhow!("--set {set}: {}", error.message()))
-}
-
-fn merge(into: &mut toml::Table, from: toml::Table) {
-    for (key, value) in from {
-        match (into.get_mut(&key), value) {
-            (Some(toml::Value::Table(into)), toml::Value::Table(from)) => merge(into, from),
-            (_, value) => drop(into.insert(key, value)),
-        }
-    }
-}
-
-/// The settings as their type, or what is wrong and with which of them.
-fn typed<T: DeserializeOwned>(settings: &toml::Table) -> Result<T, String> {
-    serde_path_to_error::deserialize(settings.clone()).map_err(|error| {
-        let (path, problem) = (error.path().to_string(), error.inner().message().replace('\n', " "));
-        if path == "." || problem.starts_with("unknown field") {
-            problem
-        } else {
-            format!("{path}: {problem}")
-        }
-    })
 }
 
 #[cfg(test)]

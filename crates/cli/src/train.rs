@@ -149,29 +149,10 @@ fn check_same(arguments: &Arguments, run: &Run) -> Result<u64> {
     given.seed = arguments.seed.unwrap_or(given.seed);
     let steps = arguments.steps.unwrap_or(given.steps);
     given.steps = there.steps;
-    let tables = [toml::Table::try_from(&given)?, toml::Table::try_from(there)?].map(toml::Value::Table);
-    match difference(&tables[0], &tables[1], "") {
+    match gct::overrides::difference(&given, there) {
         None => Ok(steps),
         Some(problem) => Err(gct::Error::OtherRun { path: run.path().to_owned(), problem }.into()),
     }
-}
-
-/// The first setting that differs.
-fn difference(given: &toml::Value, there: &toml::Value, path: &str) -> Option<String> {
-    let (toml::Value::Table(given), toml::Value::Table(there)) = (given, there) else {
-        return (given != there).then(|| format!("`{path}` would be {given}, but it began with {there}"));
-    };
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    // A model's name says more than the settings that it does not share with another.
-    let name = ["name".to_owned()];
-    let keys = name.iter().chain(given.keys()).chain(there.keys());
-    keys.filter_map(|key| match (given.get(key), there.get(key)) {
-        (Some(given), Some(there)) => difference(given, there, &below(key)),
-        (Some(given), None) => Some(format!("`{}` would be {given}, but it began without", below(key))),
-        (None, Some(there)) => Some(format!("`{}` would be none, but it began with {there}", below(key))),
-        (None, None) => None,
-    })
-    .next()
 }
 
 /// The settings of a run with what is given on top of them.

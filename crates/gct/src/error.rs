@@ -202,6 +202,29 @@ pub enum Error {
         problem: String,
     },
 
+    /// A folder that should hold experiments does not.
+    #[error("{} holds no experiment: it has no TOML file", path.display())]
+    NoExperiment {
+        /// The folder.
+        path: PathBuf,
+    },
+
+    /// An experiment does not say what to learn from.
+    #[error("the experiment `{experiment}` does not say what to learn from")]
+    NoData {
+        /// Its name.
+        experiment: String,
+    },
+
+    /// What is in a folder was found with other settings, or on other data.
+    #[error("{} is of another experiment: {problem}", path.display())]
+    OtherExperiment {
+        /// The file or folder.
+        path: PathBuf,
+        /// What differs.
+        problem: String,
+    },
+
     /// Another process trains the same run.
     #[error("{} is being trained by another process", path.display())]
     Busy {
@@ -317,6 +340,15 @@ impl Error {
             Error::OtherRun { .. } => {
                 Some("only --steps can change; for anything else train into another folder with --out")
             }
+            Error::NoExperiment { .. } => {
+                Some("such a folder is made by `gct experiment FILE.toml --out DIR`")
+            }
+            Error::NoData { .. } => Some(
+                "give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]",
+            ),
+            Error::OtherExperiment { .. } => {
+                Some("choose another folder with --out, or move away what is there")
+            }
             Error::OtherData { .. } => {
                 Some("give the dataset that the run was trained on, or one made like it")
             }
@@ -358,8 +390,26 @@ impl Error {
         fixed.map(Cow::Borrowed)
     }
 
+    /// Reading what somebody wrote failed: the file, and what is wrong with it.
+    pub(crate) fn file(path: &Path, problem: impl ToString) -> Self {
+        Error::Manifest { path: path.to_owned(), problem: problem.to_string() }
+    }
+
     pub(crate) fn setting(name: &str, value: impl ToString, allowed: &str) -> Self {
         Error::Setting { name: name.into(), value: value.to_string(), allowed: allowed.into() }
+    }
+}
+
+impl From<gct_search::Error> for Error {
+    fn from(error: gct_search::Error) -> Self {
+        match error {
+            gct_search::Error::Setting { name, value, allowed } => Error::Setting { name, value, allowed },
+            other => Error::Setting {
+                name: "space".into(),
+                value: other.to_string(),
+                allowed: "another one".into(),
+            },
+        }
     }
 }
 

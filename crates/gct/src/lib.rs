@@ -33,6 +33,9 @@
 /// What can go wrong, in the user's words.
 pub mod error;
 
+/// Settings laid over settings: a file over defaults, a flag over the file.
+pub mod overrides;
+
 /// Subjects, encounters, codes and vocabularies: plain data, no input or output.
 pub mod record;
 
@@ -89,5 +92,11 @@ pub mod statistics;
 
 /// `gct synth` as one call: draw, write, measure the ceiling.
 pub mod synth;
+
+/// Many trainings that together make a table of the paper.
+pub mod experiment;
+
+/// Many trainings that together find good hyperparameters.
+pub mod tune;
 
 pub use error::{Error, Result};

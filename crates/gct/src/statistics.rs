@@ -1,7 +1,7 @@
 //! What a dataset holds, in numbers: the paper's Table 1 for any dataset, and what one should know before training.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::dataset::Dataset;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::record::{CodeKind, PerKind};
 
 /// The numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Statistics {
     /// How many encounters there are.
     pub encounters: u64,
@@ -28,7 +28,7 @@ pub struct Statistics {
 }
 
 /// Codes of one kind.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CodeStatistics {
     /// How many codes there are to choose from.
     pub vocabulary: u64,
@@ -41,7 +41,7 @@ pub struct CodeStatistics {
 }
 
 /// One label.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LabelStatistics {
     /// Its name.
     pub name: String,

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 use crate::model::HeadConfig;
-use crate::prior::{Hidden, HiddenRule, MatrixSettings, Prior};
+use crate::prior::{Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use crate::record::Encounter;
 
 /// What a model learns to do.
@@ -67,13 +67,16 @@ impl Selection {
 pub struct PriorSettings {
     /// What visit-diagnosis cells and the diagonal get before rows are scaled: 0.5 in the authors' code.
     pub scalar: f32,
+    /// What cells between codes are.
+    pub cells: Cells,
     /// What happens to the cells of a hidden diagnosis.
     pub hidden: HiddenRule,
 }
 
 impl Default for PriorSettings {
     fn default() -> Self {
-        PriorSettings { scalar: MatrixSettings::default().scalar, hidden: HiddenRule::default() }
+        let MatrixSettings { scalar, cells, .. } = MatrixSettings::default();
+        PriorSettings { scalar, cells, hidden: HiddenRule::default() }
     }
 }
 
@@ -116,7 +119,7 @@ impl View<'_> {
     pub fn example(&self, encounter: &Encounter, hide: Hide) -> Example {
         let hidden = (*self.task == Task::MaskedDiagnosis)
             .then(|| Hidden { position: hidden_position(encounter, hide), rule: self.settings.hidden });
-        let settings = MatrixSettings { scalar: self.settings.scalar, hidden };
+        let settings = MatrixSettings { scalar: self.settings.scalar, cells: self.settings.cells, hidden };
         Example::new(encounter, self.rows, self.prior, &settings)
     }
 }

@@ -102,7 +102,8 @@ pub fn start(
         return Err(evaluate::nothing_to_ask(&settings.task, "the dataset"));
     }
     model.check_data(dataset.manifest().with_edges > 0)?;
-    let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
+    let sizes = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len());
+    let mut counter = Counter::new(sizes).for_cells(settings.prior.cells);
     let data = Data::read(&settings, columns, dataset, Some(&mut counter), &mut watch)?;
     let run = Run::create(folder, overwrite, settings, dataset, counter.finish())?;
     let _lock = run.lock()?;

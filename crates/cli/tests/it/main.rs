@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
 mod bad_input;
+mod experiment;
 mod inspect;
 mod prior;
 mod split;
 mod synth;
 mod train;
+mod tune;
 
 use std::path::{Path, PathBuf};
 

@@ -7,6 +7,7 @@
 //! | `Predictions` | logits of yes or no | accuracy, log loss, Brier score, calibration error; intervals |
 //! | `Means` | any number per example | its mean, with an interval |
 //! | `kl`, `entropy` | rows of attention | how far apart, how spread out; in nats |
+//! | `paired` | differences over splits | whether one model is better than another |
 //!
 //! Undefined is `None`, never a stand-in. What an interval says is told at `Bootstrap`.
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 mod bootstrap;
 mod means;
+mod paired;
 mod predictions;
 mod ranking;
 mod rows;
@@ -21,6 +23,7 @@ mod subject_ranking;
 
 pub use bootstrap::Bootstrap;
 pub use means::Means;
+pub use paired::{Difference, paired};
 pub use predictions::{PredictionFigures, Predictions};
 pub use ranking::{Areas, Ranking};
 pub use rows::{entropy, kl};

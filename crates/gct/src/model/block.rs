@@ -74,12 +74,11 @@ pub(super) struct Mlp {
 impl Mlp {
     pub(super) fn new(number: usize, width: usize, dropouts: Dropouts, parameters: &mut Parameters) -> Self {
         let name = format!("blocks.{number}");
-        let layer = |layer: &str, parameters: &mut Parameters| {
-            let weight = parameters.matrix(&format!("{name}.{layer}.weight"), width, width);
-            (weight, parameters.vector(&format!("{name}.{layer}.bias"), width, 0.0))
-        };
         let mixed_norm = norm(&format!("{name}.mixed_norm"), width, parameters);
-        let (hidden, out) = (layer("hidden", parameters), layer("out", parameters));
+        let hidden = parameters.matrix(&format!("{name}.hidden.weight"), width, width);
+        let hidden = (hidden, parameters.vector(&format!("{name}.hidden.bias"), width, 0.0));
+        let out = parameters.last_of_branch(&format!("{name}.out.weight"), width, width);
+        let out = (out, parameters.vector(&format!("{name}.out.bias"), width, 0.0));
         let out_norm = norm(&format!("{name}.out_norm"), width, parameters);
         Mlp { mixed_norm, hidden, out, out_norm, dropouts, number: number as u32, width }
     }

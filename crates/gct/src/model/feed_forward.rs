@@ -128,7 +128,7 @@ impl Layer {
     ) -> Self {
         let name = format!("{name}.{number}");
         Layer {
-            weight: parameters.matrix(&format!("{name}.weight"), width, width),
+            weight: parameters.last_of_branch(&format!("{name}.weight"), width, width),
             bias: parameters.vector(&format!("{name}.bias"), width, 0.0),
             norm: norm(&format!("{name}.norm"), width, parameters),
             dropout,

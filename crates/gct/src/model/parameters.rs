@@ -29,6 +29,9 @@ impl Named {
     }
 }
 
+/// How much smaller than elsewhere the last matrix of a branch begins.
+const BRANCH: f64 = 0.1;
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Initial {
     /// Uniform between minus and plus this.
@@ -47,8 +50,18 @@ pub struct Parameters {
 impl Parameters {
     /// A matrix, with Glorot's uniform distribution.
     pub(super) fn matrix(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+        self.scaled_matrix(name, inputs, outputs, 1.0)
+    }
+
+    /// The last matrix of a branch that is added to what passes it by. It begins small, so that a model of many layers begins as
+    /// one of few, and what is learned reaches the embedding: see docs/decisions/0012-first-weights.md.
+    pub(super) fn last_of_branch(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+        self.scaled_matrix(name, inputs, outputs, BRANCH)
+    }
+
+    fn scaled_matrix(&mut self, name: &str, inputs: usize, outputs: usize, scale: f64) -> Dense {
         let dense = self.plan.dense(inputs, outputs);
-        let bound = (6.0 / (inputs + outputs) as f64).sqrt();
+        let bound = scale * (6.0 / (inputs + outputs) as f64).sqrt();
         self.name(name, vec![inputs, outputs], dense.start, Initial::Uniform(bound));
         dense
     }

@@ -5,24 +5,28 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, StringArray, UInt32Array};
+use arrow_array::types::{Float32Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, Float32Array, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::finder::Finder;
-use super::{Pairs, Prior};
+use super::{Cells, Pairs, Prior};
 use crate::dataset::{self, FileEntry, Overwrite, Table};
 use crate::error::{Error, Result};
 use crate::record::{CodeKind, PerKind};
 
-/// `effect` is null where the count is that of the code itself.
-fn schema() -> Schema {
-    Schema::new(vec![
+/// `effect` is null where the count is that of the code itself. A strength is there only if it was learned.
+fn schema(cells: Cells) -> Schema {
+    let mut fields = vec![
         Field::new("kind", DataType::Utf8, false),
         Field::new("id", DataType::UInt32, false),
         Field::new("effect", DataType::UInt32, true),
         Field::new("count", DataType::UInt32, false),
-    ])
+    ];
+    if cells == Cells::Explained {
+        fields.push(Field::new("strength", DataType::Float32, true));
+    }
+    Schema::new(fields)
 }
 
 struct Row {
@@ -30,59 +34,79 @@ struct Row {
     id: u32,
     effect: Option<u32>,
     count: u32,
+    strength: Option<f32>,
 }
 
 impl Prior {
     /// Writes the counts.
     pub(crate) fn save(&self, path: &Path) -> Result<FileEntry> {
         let rows: Vec<Row> = CodeKind::ALL.into_iter().flat_map(|kind| self.rows(kind)).collect();
-        let columns: Vec<(_, ArrayRef)> = vec![
+        let mut columns: Vec<(_, ArrayRef)> = vec![
             ("kind", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.kind.name())))),
             ("id", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.id)))),
             ("effect", Arc::new(rows.iter().map(|row| row.effect).collect::<UInt32Array>())),
             ("count", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.count)))),
         ];
+        if rows.iter().any(|row| row.strength.is_some()) {
+            columns
+                .push(("strength", Arc::new(rows.iter().map(|row| row.strength).collect::<Float32Array>())));
+        }
         dataset::write_table(path, Overwrite::Refuse, columns)?;
         dataset::entry_of(path)
     }
 
     fn rows(&self, kind: CodeKind) -> Vec<Row> {
         let codes = (0u32..).zip(&self.codes[kind]);
-        let mut rows: Vec<Row> = codes.map(|(id, &count)| Row { kind, id, effect: None, count }).collect();
+        let mut rows: Vec<Row> =
+            codes.map(|(id, &count)| Row { kind, id, effect: None, count, strength: None }).collect();
         let pairs = match kind {
             CodeKind::Diagnosis => &self.diagnosis_treatment,
             CodeKind::Treatment => &self.treatment_lab,
             CodeKind::Lab => return rows,
         };
         for id in 0..self.codes[kind].len() as u32 {
-            let pair = |at: usize| Row { kind, id, effect: Some(pairs.effects[at]), count: pairs.counts[at] };
+            let pair = |at: usize| Row {
+                kind,
+                id,
+                effect: Some(pairs.effects[at]),
+                count: pairs.counts[at],
+                strength: pairs.strengths.get(at).copied(),
+            };
             rows.extend(pairs.row(id).map(pair));
         }
         rows
     }
 
     /// Reads the counts, for vocabularies of these sizes and so many training encounters.
-    pub(crate) fn load(path: &Path, vocabulary: PerKind<usize>, encounters: u64) -> Result<Prior> {
+    pub(crate) fn load(
+        path: &Path,
+        vocabulary: PerKind<usize>,
+        encounters: u64,
+        cells: Cells,
+    ) -> Result<Prior> {
         let wrong = |problem: &str| Error::Damaged { path: path.to_owned(), problem: problem.into() };
-        let none =
-            || Pairs { starts: vec![0], effects: Vec::new(), counts: Vec::new(), finder: Finder::default() };
+        let none = || Pairs { starts: vec![0], ..Pairs::default() };
         let mut prior = Prior {
             encounters,
             codes: PerKind::default(),
             diagnosis_treatment: none(),
             treatment_lab: none(),
         };
-        let table = Table::open(path.to_owned(), &schema(), None)?;
+        let table = Table::open(path.to_owned(), &schema(cells), None)?;
         for batch in table.batches()? {
             let batch = batch.map_err(|error| wrong(&error.to_string()))?;
             let column = |place: usize| batch.column(place);
             let kinds = column(0).as_string::<i32>();
             let [ids, effects, counts] = [1, 2, 3].map(|place| column(place).as_primitive::<UInt32Type>());
+            let strengths = (cells == Cells::Explained).then(|| column(4).as_primitive::<Float32Type>());
             for row in 0..batch.num_rows() {
+                let strength = strengths
+                    .filter(|strengths| strengths.is_valid(row))
+                    .map(|strengths| strengths.value(row));
                 let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == kinds.value(row));
                 let kind = kind.ok_or_else(|| wrong("a kind of code is unknown"))?;
                 let effect = effects.is_valid(row).then(|| effects.value(row));
-                let row = Row { kind, id: ids.value(row), effect, count: counts.value(row) };
+                let row = Row { kind, id: ids.value(row), effect, count: counts.value(row), strength };
                 prior.take(&row).ok_or_else(|| wrong("its rows are not in order"))?;
             }
         }
@@ -97,6 +121,9 @@ impl Prior {
         ] {
             if pairs.effects.iter().any(|effect| *effect as usize >= effects) {
                 return Err(wrong("a code is outside the vocabulary"));
+            }
+            if cells == Cells::Explained && pairs.strengths.len() != pairs.effects.len() {
+                return Err(wrong("a pair has no strength"));
             }
             pairs.starts.resize(causes + 1, pairs.effects.len());
             pairs.finder = Finder::new(&pairs.starts, &pairs.effects);
@@ -129,6 +156,7 @@ impl Prior {
         }
         pairs.effects.push(effect);
         pairs.counts.push(row.count);
+        pairs.strengths.extend(row.strength);
         Some(())
     }
 }
@@ -141,7 +169,13 @@ mod tests {
 
     #[test]
     fn what_is_read_is_what_was_written() {
-        let mut counter = Counter::new(PerKind { diagnosis: 4, treatment: 3, lab: 2 });
+        for cells in [Cells::Conditional, Cells::Explained] {
+            round_trip(cells);
+        }
+    }
+
+    fn round_trip(cells: Cells) {
+        let mut counter = Counter::new(PerKind { diagnosis: 4, treatment: 3, lab: 2 }).for_cells(cells);
         for codes in
             [[vec![0, 2], vec![1], vec![0, 1]], [vec![2], vec![0, 1], vec![]], [vec![3], vec![], vec![1]]]
         {
@@ -160,10 +194,10 @@ mod tests {
         let path = home.path().join("prior.parquet");
         prior.save(&path).unwrap();
         let sizes = PerKind { diagnosis: 4, treatment: 3, lab: 2 };
-        assert_eq!(Prior::load(&path, sizes, 3).unwrap(), prior);
+        assert_eq!(Prior::load(&path, sizes, 3, cells).unwrap(), prior);
         let other = PerKind { diagnosis: 5, ..sizes };
-        assert!(Prior::load(&path, other, 3).unwrap_err().to_string().contains("another vocabulary"));
+        assert!(Prior::load(&path, other, 3, cells).unwrap_err().to_string().contains("another vocabulary"));
         std::fs::write(&path, "not a table").unwrap();
-        assert!(matches!(Prior::load(&path, sizes, 3), Err(Error::Damaged { .. })));
+        assert!(matches!(Prior::load(&path, sizes, 3, cells), Err(Error::Damaged { .. })));
     }
 }

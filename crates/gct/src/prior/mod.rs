@@ -4,6 +4,9 @@
 //! released code counts the same). Counts come from the training split alone: nothing in validation or test
 //! can change P.
 //!
+//! Such shares also count pairs that are together by chance. `alignment` has another way to fill P, which this project adds to the
+//! paper's: how well each cause explains an effect beside the other causes of the encounter.
+//!
 //! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
 //! vocabulary.
 
@@ -22,6 +25,7 @@ use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
 use finder::Finder;
 
+mod alignment;
 mod file;
 mod finder;
 
@@ -62,6 +66,8 @@ pub struct Counter {
     codes: PerKind<Vec<u32>>,
     diagnosis_treatment: PairCounter,
     treatment_lab: PairCounter,
+    /// The encounters, if they are to be aligned.
+    kept: Option<Vec<PerKind<Vec<u32>>>>,
 }
 
 /// For each cause, how often each effect was in the same encounter.
@@ -75,7 +81,13 @@ impl Counter {
             codes: PerKind::from_fn(|kind| vec![0; vocabulary[kind]]),
             diagnosis_treatment: vec![FxHashMap::default(); vocabulary.diagnosis],
             treatment_lab: vec![FxHashMap::default(); vocabulary.treatment],
+            kept: None,
         }
+    }
+
+    /// Keeps what it counts, to learn from it which cause explains which effect: see [`Cells::Explained`].
+    pub fn for_cells(self, cells: Cells) -> Self {
+        Counter { kept: (cells == Cells::Explained).then(Vec::new), ..self }
     }
 
     /// Counts one training encounter.
@@ -92,16 +104,29 @@ impl Counter {
         }
         count_pairs(&mut self.diagnosis_treatment, &codes.diagnosis, &codes.treatment);
         count_pairs(&mut self.treatment_lab, &codes.treatment, &codes.lab);
+        if let Some(kept) = &mut self.kept {
+            kept.push(codes.clone());
+        }
     }
 
     /// Sorts the counts into a prior.
     pub fn finish(self) -> Prior {
-        Prior {
+        let mut prior = Prior {
             encounters: self.encounters,
             codes: self.codes,
             diagnosis_treatment: Pairs::from(self.diagnosis_treatment),
             treatment_lab: Pairs::from(self.treatment_lab),
+        };
+        if let Some(kept) = self.kept {
+            let Prior { codes, diagnosis_treatment, treatment_lab, .. } = &mut prior;
+            let treatments = kept.iter().map(|codes| (&codes.diagnosis[..], &codes.treatment[..]));
+            let labs = kept.iter().map(|codes| (&codes.treatment[..], &codes.lab[..]));
+            rayon::join(
+                || alignment::learn(diagnosis_treatment, &codes.diagnosis, treatments),
+                || alignment::learn(treatment_lab, &codes.treatment, labs),
+            );
         }
+        prior
     }
 }
 
@@ -115,7 +140,7 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
 }
 
 /// Conditional probabilities between codes, as counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     encounters: u64,
     codes: PerKind<Vec<u32>>,
@@ -124,12 +149,14 @@ pub struct Prior {
 }
 
 /// Counts of pairs, those that occur: compressed rows, one per cause, effects ascending.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Pairs {
     /// Row `c` is `starts[c]..starts[c + 1]`.
     starts: Vec<usize>,
     effects: Vec<u32>,
     counts: Vec<u32>,
+    /// How strongly each cause leads to each effect, if that was learned.
+    strengths: Vec<f32>,
     finder: Finder,
 }
 
@@ -140,7 +167,7 @@ impl From<PairCounter> for Pairs {
             starts: Vec::with_capacity(counter.len() + 1),
             effects: Vec::with_capacity(pairs),
             counts: Vec::with_capacity(pairs),
-            finder: Finder::default(),
+            ..Pairs::default()
         };
         table.starts.push(0);
         let mut row = Vec::new();
@@ -162,12 +189,15 @@ impl Pairs {
         self.starts[cause as usize]..self.starts[cause as usize + 1]
     }
 
-    fn count(&self, cause: u32, effect: u32) -> u32 {
+    /// Where a pair is, if it was seen.
+    fn place(&self, cause: u32, effect: u32) -> Option<usize> {
         let row = self.row(cause);
-        match self.finder.find(cause, effect, &self.effects[row.clone()]) {
-            Some(position) => self.counts[row.start + position],
-            None => 0,
-        }
+        let position = self.finder.find(cause, effect, &self.effects[row.clone()])?;
+        Some(row.start + position)
+    }
+
+    fn count(&self, cause: u32, effect: u32) -> u32 {
+        self.place(cause, effect).map_or(0, |place| self.counts[place])
     }
 
     /// The counts of one cause with several effects. All places are found before the first count is read, and what is not there is
@@ -283,11 +313,12 @@ impl Prior {
 
     /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`Nodes`].
     ///
-    /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i); visit-diagnosis cells
-    /// and the diagonal are a scalar; all else is zero. Rows are then scaled to sum to 1.
+    /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what [`Cells`] say; visit-diagnosis
+    /// cells and the diagonal are a scalar; all else is zero. Rows are then scaled to sum to 1.
     ///
     /// # Panics
-    /// If the hidden diagnosis is not in the encounter, or a code is outside the vocabulary.
+    /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were not learned
+    /// that the cells need.
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
         let nodes = Nodes::of(encounter);
         let len = nodes.len();
@@ -311,9 +342,28 @@ impl Prior {
             ),
             (treatments.start, CodeKind::Treatment, labs.start, CodeKind::Lab, &self.treatment_lab),
         ];
-        let mut counts = Vec::new();
+        let (mut counts, mut strengths) = (Vec::new(), Vec::new());
         for (first_cause, cause_kind, first_effect, effect_kind, pairs) in blocks {
             let effects = &encounter.codes[effect_kind];
+            if settings.cells == Cells::Explained {
+                let hidden = settings.hidden.filter(|_| cause_kind == CodeKind::Diagnosis);
+                let causes = &encounter.codes[cause_kind];
+                for (j, &effect) in (first_effect..).zip(effects) {
+                    let strength = |(place, &cause): (usize, &u32)| match hidden {
+                        // Whoever is hidden explains nothing, so that the others show no trace of it.
+                        Some(hidden) if hidden.position == place => 0.0,
+                        _ => pairs.place(cause, effect).map_or(0.0, |place| pairs.strengths[place]),
+                    };
+                    strengths.clear();
+                    strengths.extend(causes.iter().enumerate().map(strength));
+                    alignment::explain(&mut strengths);
+                    for (i, &chance) in (first_cause..).zip(&strengths) {
+                        matrix[i * len + j] = chance;
+                        matrix[j * len + i] = chance;
+                    }
+                }
+                continue;
+            }
             for (i, &cause) in (first_cause..).zip(&encounter.codes[cause_kind]) {
                 pairs.counts_of(cause, effects, &mut counts);
                 for ((j, &effect), &count) in (first_effect..).zip(effects).zip(&counts) {
@@ -360,14 +410,28 @@ fn share(part: u32, whole: u32) -> f64 {
 pub struct MatrixSettings {
     /// What visit-diagnosis cells and the diagonal get before rows are scaled: 0.5 in the authors' code.
     pub scalar: f32,
+    /// What cells between codes are.
+    pub cells: Cells,
     /// The diagnosis that a model must guess, and that P must not give away.
     pub hidden: Option<Hidden>,
 }
 
 impl Default for MatrixSettings {
     fn default() -> Self {
-        MatrixSettings { scalar: 0.5, hidden: None }
+        MatrixSettings { scalar: 0.5, cells: Cells::default(), hidden: None }
     }
+}
+
+/// What cells of P between a cause and an effect are, before rows are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cells {
+    /// p(effect|cause) and p(cause|effect), as in the paper.
+    #[default]
+    Conditional,
+    /// In both directions the chance that the cause led to the effect, beside the other causes of the encounter; learned from
+    /// the training split by expectation-maximisation.
+    Explained,
 }
 
 /// A hidden diagnosis.
@@ -474,14 +538,16 @@ mod tests {
     #[test]
     fn a_hidden_diagnosis_keeps_its_visit_and_self_cells() {
         let hidden = Some(Hidden { position: 0, rule: HiddenRule::KeepVisitAndSelf });
-        let matrix = prior().matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, scalar: 0.5 });
+        let matrix = prior()
+            .matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, ..MatrixSettings::default() });
         assert_eq!(rows(&matrix, 3), [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]);
     }
 
     #[test]
     fn the_literal_rule_empties_row_and_column() {
         let hidden = Some(Hidden { position: 0, rule: HiddenRule::AllZero });
-        let matrix = prior().matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, scalar: 0.5 });
+        let matrix = prior()
+            .matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, ..MatrixSettings::default() });
         assert_eq!(rows(&matrix, 3), [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.5 / 1.5]]);
     }
 
@@ -537,7 +603,10 @@ mod tests {
                 (hide(HiddenRule::KeepVisitAndSelf), &visit.P_masked_cond),
                 (hide(HiddenRule::AllZero), &visit.P_masked_all),
             ] {
-                let got = prior.matrix(&encounter, &MatrixSettings { scalar: golden.scalar, hidden });
+                let got = prior.matrix(
+                    &encounter,
+                    &MatrixSettings { scalar: golden.scalar, hidden, ..MatrixSettings::default() },
+                );
                 assert_eq!(got.len(), expected.len());
                 for (got, expected) in got.iter().zip(expected) {
                     assert!((got - expected).abs() < 1e-6, "{hidden:?}: {got} {expected}");

@@ -65,7 +65,7 @@ impl Journal {
 
     /// How long the two files are that a checkpoint remembers.
     pub(crate) fn lengths(&self) -> Result<[u64; 2]> {
-        let length = |path: &Path| Ok(std::fs::metadata(path).on("read", path)?.len());
+        let length = |path: &Path| -> Result<u64> { Ok(std::fs::metadata(path).on("read", path)?.len()) };
         Ok([length(&self.metrics)?, length(&self.events)?])
     }
 

@@ -191,7 +191,7 @@ impl Run {
         }
         let vocabulary = dataset::read_vocabulary(&vocabulary, manifest.vocabulary)?;
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len());
-        let prior = Prior::load(&prior, sizes, manifest.training_encounters)?;
+        let prior = Prior::load(&prior, sizes, manifest.training_encounters, settings.prior.cells)?;
         Ok(Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior })
     }
 

@@ -100,7 +100,7 @@ proptest! {
         let diagnoses = probe.codes.diagnosis.len();
         let hide = |rule| (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });
         for hidden in [None, hide(HiddenRule::KeepVisitAndSelf), hide(HiddenRule::AllZero)] {
-            let matrix = prior.matrix(&probe, &MatrixSettings { scalar, hidden });
+            let matrix = prior.matrix(&probe, &MatrixSettings { scalar, hidden, ..MatrixSettings::default() });
             for (i, row) in matrix.chunks(len).enumerate() {
                 let sum: f32 = row.iter().sum();
                 match hidden.map(|hidden| (hidden.rule, nodes.range(CodeKind::Diagnosis).start + hidden.position)) {

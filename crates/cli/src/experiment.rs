@@ -1,0 +1,292 @@
+//! `gct experiment`: the tables of the paper, and one's own.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use gct::dataset::Dataset;
+use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
+use gct::overrides::merge;
+use gct::synth::Progress;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::STOP;
+use crate::settings::assignment;
+use crate::terminal::{self, count, score};
+
+/// Train every model of a table on every split, and gather what they found beside the paper's figures
+///
+/// What is finished is skipped and what was cut off goes on, so the same command can be given again, or at the same time on several
+/// machines that share the folder.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  gct experiment experiments/masked-diagnosis.toml --out results
+  gct experiment experiments/masked-diagnosis.toml --out results --shard 3/8    the third of eight jobs
+  gct experiment table results                                                  whatever is finished"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// What to train: a TOML file, such as those in `experiments/`
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
+
+    /// The folder for data, runs and tables; several experiments on the same data can share it
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+
+    /// The dataset folder, if the file does not name one
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Run a share of the trials only, such as 3/8, for a job array
+    #[arg(long, value_name = "I/N", value_parser = share)]
+    shard: Option<Share>,
+
+    /// Trials at the same time [default: one per thread]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    side_by_side: Option<u16>,
+
+    /// One setting of every trial, by the name that `gct train --show-config` prints; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Gather what is finished into tables
+    Table {
+        /// A folder that `gct experiment --out` made
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((number, of)) if (1..=of).contains(&number) => Ok(Share { number, of }),
+        _ => Err("expected I/N with I from 1 to N, such as 3/8".into()),
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    if let Some(Command::Table { folder, json }) = &arguments.command {
+        let experiments = experiment::list(folder)?;
+        return tables(&experiments, folder, None, *json);
+    }
+    let (Some(file), Some(out)) = (&arguments.file, &arguments.out) else {
+        bail!("give a file and --out, or `table` and a folder");
+    };
+    let mut set = toml::Table::new();
+    for one in &arguments.set {
+        merge(&mut set, assignment(one)?);
+    }
+    let experiment = Experiment::read(file, set)?;
+    let dataset = data(&experiment, arguments, out, quiet)?;
+    let display = Display::new(quiet);
+    let watch = Watch { tell: &|event| display.show(&event), stop: &STOP };
+    let share = arguments.shard.unwrap_or(Share::ALL);
+    let outcome =
+        experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), watch);
+    display.finish();
+    let outcome = outcome.map_err(|error| match error {
+        gct::Error::Stopped { .. } | gct::Error::Interrupted => {
+            terminal::Stopped("stopped; run the same command again to go on").into()
+        }
+        error => anyhow::Error::from(error),
+    })?;
+    tables(&[experiment], out, Some(&outcome), arguments.json)?;
+    match &outcome.failed[..] {
+        [] => Ok(()),
+        failed => bail!("{} trials failed: {}", failed.len(), failed.join(", ")),
+    }
+}
+
+fn data(experiment: &Experiment, arguments: &Arguments, out: &Path, quiet: bool) -> Result<Dataset> {
+    let encounters =
+        experiment.data.synthetic.as_ref().and_then(|table| table.get("encounters")?.as_integer());
+    let total = encounters.and_then(|encounters| encounters.try_into().ok()).unwrap_or(50_000);
+    let bar = terminal::progress(total, "drawing encounters", quiet);
+    let dataset = experiment.dataset(out, arguments.data.as_deref(), &STOP, &|progress| match progress {
+        Progress::Drawn(encounters) => bar.set_position(encounters),
+        Progress::Measuring => bar.set_message("measuring the best that any model can do, a few seconds"),
+    });
+    bar.finish_and_clear();
+    Ok(dataset?)
+}
+
+/// Writes and prints the tables of experiments.
+fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, as_json: bool) -> Result<()> {
+    let mut all = Vec::new();
+    for experiment in experiments {
+        let findings = experiment::gather(experiment, folder)?;
+        let files = experiment::write(experiment, &findings, folder)?;
+        all.push((experiment, findings, files));
+    }
+    if as_json {
+        let mut report: serde_json::Map<_, _> = (all.iter())
+            .map(|(experiment, findings, files)| {
+                let value = json!({
+                    "title": experiment.title,
+                    "trials": findings.trials,
+                    "finished": findings.finished.len(),
+                    "figures": findings.cells,
+                    "files": files,
+                });
+                (experiment.name.clone(), value)
+            })
+            .collect();
+        if let Some(outcome) = outcome {
+            report.insert("failed".into(), json!(outcome.failed));
+        }
+        return Ok(terminal::print_json(&report.into())?);
+    }
+    let mut text = String::new();
+    for (experiment, findings, files) in &all {
+        text += &format!("{}\n\n", experiment.title);
+        text += &summary(experiment, findings);
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        text += &format!("\ntables: {}\n", files.join(", "));
+    }
+    if let Some(Outcome { elsewhere: others @ 1.., .. }) = outcome {
+        text += &format!("{others} trials are being trained by other processes\n");
+    }
+    Ok(terminal::print(&text)?)
+}
+
+/// The test figures of each task, ours beside the paper's.
+fn summary(experiment: &Experiment, findings: &Findings) -> String {
+    let rows = findings.cells.iter().filter(|cell| cell.part == "test").map(|cell| {
+        let with_sd = |mean: Option<f64>, sd: Option<f64>| match (mean, sd) {
+            (Some(mean), Some(sd)) => format!("{mean:.4} ({sd:.4})"),
+            (mean, _) => score(mean),
+        };
+        vec![
+            format!("{} {}", cell.task, cell.figure),
+            cell.model.clone(),
+            with_sd(cell.mean, cell.sd),
+            with_sd(cell.paper.map(|paper| paper[0]), cell.paper.map(|paper| paper[1])),
+            cell.beside
+                .map_or("-".into(), |beside| format!("{:+.4} ± {:.4}", beside.mean, beside.standard_error)),
+            cell.splits.len().to_string(),
+        ]
+    });
+    if experiment.tasks.is_empty() {
+        let statistics = &findings.about.statistics;
+        return format!("{} encounters counted\n", count(statistics.encounters));
+    }
+    let beside = experiment.reference().map_or("-".into(), |reference| format!("beside {reference}"));
+    let header = ["test", "model", "ours", "paper", &beside, "splits"];
+    format!(
+        "{}{} of {} trials finished\n",
+        terminal::table(&header, rows),
+        findings.finished.len(),
+        findings.trials
+    )
+}
+
+/// One bar over the steps of all trials.
+struct Display {
+    quiet: bool,
+    lines: bool,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    bar: ProgressBar,
+    trials: Vec<Trial>,
+    /// Steps of each trial.
+    steps: Vec<u64>,
+    /// Trials that have ended, of this sitting.
+    ended: usize,
+}
+
+impl Display {
+    fn new(quiet: bool) -> Self {
+        let inside = Inside { bar: ProgressBar::hidden(), trials: Vec::new(), steps: Vec::new(), ended: 0 };
+        Display { quiet, lines: !quiet && !io::stderr().is_terminal(), inside: Mutex::new(inside) }
+    }
+
+    fn show(&self, event: &Event<'_>) {
+        let mut inside = self.inside.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match event {
+            Event::Planned { trials, finished, side_by_side } => {
+                let total: u64 = trials.iter().map(|trial| trial.settings.steps).sum();
+                let batch = trials.first().map_or(1, |trial| trial.settings.batch as u64);
+                inside.bar = terminal::training(total, batch, self.quiet);
+                inside.trials = trials.to_vec();
+                inside.steps = vec![0; trials.len()];
+                self.line(&format!(
+                    "{} trials to run, {side_by_side} side by side; {finished} finished before",
+                    trials.len()
+                ));
+            }
+            Event::Step { trial, step } => {
+                inside.steps[*trial] = *step;
+                let done = inside.steps.iter().sum();
+                inside.bar.set_position(done);
+                inside.message();
+            }
+            Event::Finished { trial, found } => {
+                let (name, best) = (inside.trials[*trial].name(), found.best.map(|best| best.value));
+                let metric = found.settings.task.selection().name();
+                let seconds = found.seconds;
+                self.line(&format!("{name}: validation {metric} {}, {seconds:.0} s", score(best)));
+                inside.end(*trial);
+            }
+            Event::Elsewhere { trial } => {
+                self.line(&format!("{}: another process trains it", inside.trials[*trial].name()));
+                inside.end(*trial);
+            }
+            Event::Failed { trial, error } => {
+                let text = format!("{} failed: {error}", inside.trials[*trial].name());
+                inside.bar.suspend(|| self.line_always(&text));
+                inside.end(*trial);
+            }
+        }
+    }
+
+    fn line(&self, text: &str) {
+        if self.lines {
+            self.line_always(text);
+        }
+    }
+
+    fn line_always(&self, text: &str) {
+        // If standard error is closed, nobody is left to tell.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    fn finish(&self) {
+        let inside = self.inside.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        inside.bar.finish_and_clear();
+    }
+}
+
+impl Inside {
+    fn end(&mut self, trial: usize) {
+        self.ended += 1;
+        self.steps[trial] = self.trials[trial].settings.steps;
+        self.bar.set_position(self.steps.iter().sum());
+        self.message();
+    }
+
+    fn message(&self) {
+        self.bar.set_message(format!("{} of {} trials", self.ended, self.trials.len()));
+    }
+}

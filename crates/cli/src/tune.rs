@@ -1,0 +1,346 @@
+//! `gct tune`: good hyperparameters.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use gct::dataset::Dataset;
+use gct::run::Settings;
+use gct::task::Task;
+use gct::tune::{self, End, Event, Plan, Space, Strategy, Tuning, Watch};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::STOP;
+use crate::settings::SettingsArguments;
+use crate::terminal::{self, count, score};
+
+/// Find good hyperparameters for a model by Bayesian optimisation with a Gaussian process
+///
+/// Each trial is a training, chosen by what the ones before it were worth on the validation split. Trials that fall behind are given
+/// up. The same command, given again, goes on where it was; with more --trials, it goes on further.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct tune --data synthetic --task graph_reconstruction --model gct --out tuned --steps 2000 --trials 30
+  gct tune --data synthetic --task mortality --out tuned --for 8h
+  gct train --data synthetic --config tuned/best.toml --out runs/best --steps 20000
+
+The space is the paper's: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's regularization 1e-2 to 1e2. Another one comes
+from a TOML file with --space:
+  [[dimensions]]
+  name = \"learning_rate\"
+  low = 1e-4
+  high = 1e-2
+  scale = \"log\"")]
+pub(crate) struct Arguments {
+    /// The dataset folder
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+
+    /// What to learn
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+
+    /// Which model [default: gct]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// The folder for trials and results
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Trials to end with, those of earlier sittings included [default: 30; with --for, as many as it takes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    trials: Option<u32>,
+
+    /// Time to end after, such as 90m or 8h
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    budget: Option<Duration>,
+
+    /// Batches that each trial learns from [default: 20000]
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+
+    /// How points are chosen
+    #[arg(long, value_enum, default_value_t = By::Bayesian)]
+    strategy: By,
+
+    /// Another seed gives other points; that of the trainings is the setting `seed`
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Let every trial make all its steps
+    #[arg(long)]
+    keep_all: bool,
+
+    /// A TOML file that says what is varied, and how far
+    #[arg(long, value_name = "FILE")]
+    space: Option<PathBuf>,
+
+    /// Trials at the same time [default: one for every four threads]; with several, results depend on which ends first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    side_by_side: Option<u16>,
+
+    #[command(flatten)]
+    settings: SettingsArguments,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Bayesian,
+    Random,
+}
+
+/// 90m, 8h, 45s.
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
+    let seconds = match unit {
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a number with s, m or h, such as 90m".into()),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number > 0.0 && number < 1e6 => Ok(Duration::from_secs_f64(number * seconds)),
+        _ => Err("expected a number with s, m or h, such as 90m".into()),
+    }
+}
+
+/// A file of `--space`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpaceFile {
+    dimensions: Space,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let started = Instant::now();
+    let dataset = Dataset::open(&arguments.data)?;
+    let plan = plan(arguments, &dataset)?;
+    if arguments.settings.show_config {
+        return Ok(terminal::print(&toml::to_string(&plan)?)?);
+    }
+    let tuning = Tuning::open(&arguments.out, plan)?;
+    let trials = match (arguments.trials, arguments.budget) {
+        (Some(trials), _) => trials as usize,
+        (None, Some(_)) => usize::MAX,
+        (None, None) => 30,
+    };
+    let threads = rayon::current_num_threads();
+    let display = Display::new(&tuning, trials, quiet);
+    let watch = Watch {
+        trials,
+        deadline: arguments.budget.map(|budget| started + budget),
+        side_by_side: arguments.side_by_side.map_or(threads.div_ceil(4), usize::from),
+        tell: &|event| display.show(&event),
+        stop: &STOP,
+    };
+    let tuning = tuning.run(&dataset, watch);
+    display.finish();
+    let tuning = tuning.map_err(|error| match error {
+        gct::Error::Stopped { .. } | gct::Error::Interrupted => {
+            terminal::Stopped("stopped; run the same command again to go on").into()
+        }
+        error => anyhow::Error::from(error),
+    })?;
+    tune::write(&tuning)?;
+    report(arguments, &tuning)
+}
+
+fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
+    let given = |flag: &Option<String>, path: &[&str]| match flag {
+        Some(value) => Ok(Some(value.clone())),
+        None => arguments.settings.text(path),
+    };
+    let Some(task) = given(&arguments.task, &["task"])? else {
+        bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
+    };
+    let model = given(&arguments.model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
+    let source = &dataset.manifest().source.kind;
+    let mut settings: Settings =
+        arguments.settings.apply(&Settings::paper(task.parse()?, &model, source)?)?;
+    settings.steps = arguments.steps.unwrap_or(settings.steps);
+    let space = match &arguments.space {
+        Some(path) => {
+            let file: SpaceFile = gct::overrides::typed(&gct::overrides::read(path)?)
+                .map_err(|problem| anyhow!("{}: {problem}", path.display()))?;
+            file.dimensions
+        }
+        None => tune::paper_space(&settings.model)?,
+    };
+    let strategy = match arguments.strategy {
+        By::Bayesian => Strategy::Bayesian,
+        By::Random => Strategy::Random,
+    };
+    Ok(Plan { strategy, seed: arguments.seed, give_up: !arguments.keep_all, space, settings })
+}
+
+fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
+    let (plan, trials) = (tuning.plan(), tuning.trials());
+    let metric = plan.settings.task.selection().name();
+    let ended = |end: End| trials.iter().filter(|trial| trial.end == end).count();
+    let seconds: f64 = trials.iter().map(|trial| trial.seconds).sum();
+    let best = tuning.best()?;
+    let names = plan.space.dimensions().iter().map(|dimension| dimension.name.clone());
+    let out = arguments.out.display();
+    if arguments.json {
+        let point = |trial: usize| -> serde_json::Map<_, _> {
+            names.clone().zip(trials[trial].point.iter().map(|value| json!(value))).collect()
+        };
+        return Ok(terminal::print_json(&json!({
+            "out": arguments.out,
+            "metric": metric,
+            "trials": trials.len(),
+            "finished": ended(End::Finished),
+            "given_up": ended(End::GivenUp),
+            "failed": ended(End::Failed),
+            "seconds": seconds,
+            "best": best.as_ref().map(|(trial, _)| json!({
+                "trial": trial + 1,
+                "value": trials[*trial].best.map(|best| best.value),
+                "settings": point(*trial),
+            })),
+        }))?);
+    }
+    let Some((trial, _)) = best else {
+        bail!("no trial has a value yet: {} failed, {} not ended", ended(End::Failed), ended(End::Begun));
+    };
+    let mut text = format!(
+        "{out}: {} trials of {} on {} in {:.0} s of training: {} finished, {} given up, {} failed\n\
+         best validation {metric} {} by trial {}:\n",
+        trials.len(),
+        plan.settings.model.name(),
+        plan.settings.task,
+        seconds,
+        ended(End::Finished),
+        ended(End::GivenUp),
+        ended(End::Failed),
+        score(trials[trial].best.map(|best| best.value)),
+        trial + 1
+    );
+    for (name, value) in names.zip(&trials[trial].point) {
+        text += &format!("  {name} = {value}\n");
+    }
+    text +=
+        &format!("next: gct train --data {} --config {out}/best.toml --out RUN\n", arguments.data.display());
+    Ok(terminal::print(&text)?)
+}
+
+/// One bar over the steps of all trials.
+struct Display {
+    lines: bool,
+    names: Vec<String>,
+    metric: &'static str,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    bar: ProgressBar,
+    steps_each: u64,
+    /// Steps that need not be made any more, of trials that have ended.
+    done: u64,
+    /// Steps of trials that run.
+    running: Vec<(usize, u64)>,
+    ended: usize,
+    best: Option<f64>,
+}
+
+impl Display {
+    fn new(tuning: &Tuning, trials: usize, quiet: bool) -> Self {
+        let settings = &tuning.plan().settings;
+        let left = trials.saturating_sub(tuning.trials().len()).min(100_000) as u64;
+        let ended: Vec<_> = tuning.trials().iter().filter(|trial| trial.end != End::Begun).collect();
+        let begun = tuning.trials().len() - ended.len();
+        let bar = terminal::training((left + begun as u64) * settings.steps, settings.batch as u64, quiet);
+        let best = ended.iter().filter_map(|trial| trial.best).map(|best| best.value);
+        Display {
+            lines: !quiet && !io::stderr().is_terminal(),
+            names: tuning.plan().space.dimensions().iter().map(|dimension| dimension.name.clone()).collect(),
+            metric: settings.task.selection().name(),
+            inside: Mutex::new(Inside {
+                bar,
+                steps_each: settings.steps,
+                done: 0,
+                running: Vec::new(),
+                ended: ended.len(),
+                best: best.reduce(f64::max),
+            }),
+        }
+    }
+
+    fn show(&self, event: &Event<'_>) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Started { trial, .. } => inside.running.push((*trial, 0)),
+            Event::Step { trial, step } => {
+                if let Some(running) = inside.running.iter_mut().find(|running| running.0 == *trial) {
+                    running.1 = *step;
+                }
+                inside.draw(self.metric);
+            }
+            Event::Ended { trial, result } => {
+                inside.running.retain(|running| running.0 != *trial);
+                inside.done += inside.steps_each;
+                inside.ended += 1;
+                let value = result.best.map(|best| best.value);
+                inside.best = inside.best.into_iter().chain(value).reduce(f64::max);
+                inside.draw(self.metric);
+                if self.lines {
+                    let end = match result.end {
+                        End::GivenUp => format!(", given up at step {}", count(result.steps)),
+                        End::Failed => ", failed".into(),
+                        End::Begun | End::Finished => String::new(),
+                    };
+                    let point: Vec<String> = self
+                        .names
+                        .iter()
+                        .zip(&result.point)
+                        .map(|(name, value)| format!("{name} {value}"))
+                        .collect();
+                    // If standard error is closed, nobody is left to tell.
+                    let _ = writeln!(
+                        io::stderr().lock(),
+                        "trial {}: {} {}{end}; {}",
+                        trial + 1,
+                        self.metric,
+                        score(value),
+                        point.join(", ")
+                    );
+                }
+            }
+        }
+    }
+
+    fn finish(&self) {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner).bar.finish_and_clear();
+    }
+}
+
+impl Inside {
+    fn draw(&self, metric: &str) {
+        self.bar.set_position(self.done + self.running.iter().map(|running| running.1).sum::<u64>());
+        self.bar.set_message(format!("{} trials ended, best {metric} {}", self.ended, score(self.best)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(time("90m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(time("1.5h"), Ok(Duration::from_secs(5400)));
+        for bad in ["", "90", "h", "-1h", "1d", "nanh", "1é"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+}

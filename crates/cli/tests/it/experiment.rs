@@ -1,0 +1,172 @@
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use snapbox::str;
+
+use crate::{gct, json, names};
+
+const FILE: &str = r#"
+title = "A small one"
+tasks = ["graph_reconstruction", "masked_diagnosis"]
+models = ["gct", "deep"]
+split_seeds = [0, 1]
+
+[data.synthetic]
+encounters = 300
+
+[[settings]]
+set.steps = 6
+set.validate_every = 3
+set.batch = 8
+set.model.width = 16
+"#;
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("small.toml"), FILE).unwrap();
+    folder
+}
+
+fn found(folder: &Path) -> Vec<(String, serde_json::Value)> {
+    let read = |name: String| {
+        let mut trial: serde_json::Value =
+            serde_json::from_slice(&fs::read(folder.join(&name)).unwrap()).unwrap();
+        trial.as_object_mut().unwrap().remove("seconds");
+        (name, trial)
+    };
+    names(folder).into_iter().map(read).collect()
+}
+
+#[test]
+fn trials_are_run_once_and_gathered() {
+    let home = folder();
+    let report = json(home.path(), "experiment small.toml --out all --quiet");
+    let small = &report["small"];
+    assert_eq!(
+        (small["trials"].as_u64(), small["finished"].as_u64()),
+        (Some(6), Some(6)),
+        "deep has no nodes"
+    );
+    let all = home.path().join("all");
+    assert_eq!(
+        names(&all),
+        [
+            "data",
+            "data.json",
+            "runs",
+            "small-graph-reconstruction.svg",
+            "small-masked-diagnosis.svg",
+            "small.csv",
+            "small.md",
+            "small.tex",
+            "small.toml",
+            "trials"
+        ]
+    );
+    let markdown = fs::read_to_string(all.join("small.md")).unwrap();
+    for part in [
+        "6 of 6 trials have finished",
+        "| model | validation | test | paper, test | test, beside gct | p | splits |",
+        "| 0.5965 (0.0031) | - | - | 2 |",
+        "| deep | - | - | - | - | - | 0 |",
+        "The best that any model can do without the edges: 0.",
+    ] {
+        assert!(markdown.contains(part), "{part}\n{markdown}");
+    }
+    // A figure is the mean of what the trials found.
+    let trials = found(&all.join("trials"));
+    let of_gct = trials.iter().filter(|(name, _)| name.starts_with("graph_reconstruction-gct"));
+    let values: Vec<f64> =
+        of_gct.map(|(_, trial)| trial["test"]["figures"]["aucpr"].as_f64().unwrap()).collect();
+    let cell = &small["figures"][1];
+    assert_eq!((cell["model"].as_str(), cell["part"].as_str()), (Some("gct"), Some("test")));
+    assert!((cell["mean"].as_f64().unwrap() - (values[0] + values[1]) / 2.0).abs() < 1e-12);
+    // Nothing is run again, and tables need neither runs nor data.
+    let before = fs::metadata(all.join("trials/masked_diagnosis-deep-1.json")).unwrap().modified().unwrap();
+    gct(home.path(), "experiment small.toml --out all").assert().success().stderr_eq(str![[r#"
+0 trials to run, 1 side by side; 6 finished before
+
+"#]]);
+    assert_eq!(
+        fs::metadata(all.join("trials/masked_diagnosis-deep-1.json")).unwrap().modified().unwrap(),
+        before
+    );
+    fs::remove_dir_all(all.join("runs")).unwrap();
+    fs::remove_dir_all(all.join("data")).unwrap();
+    fs::remove_file(all.join("small.md")).unwrap();
+    gct(home.path(), "experiment table all").assert().success();
+    assert_eq!(fs::read_to_string(all.join("small.md")).unwrap(), markdown);
+}
+
+#[test]
+fn shares_find_together_what_one_process_finds_and_an_interrupted_trial_goes_on() {
+    let home = folder();
+    gct(home.path(), "experiment small.toml --out whole --quiet --threads 2").assert().success();
+    // Three shares at the same time, on the same folder.
+    let shares: Vec<_> = (1..=3)
+        .map(|share| {
+            Command::new(snapbox::cmd::cargo_bin!("gct"))
+                .current_dir(home.path())
+                .args(format!("experiment small.toml --out shared --shard {share}/3").split_whitespace())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for share in shares {
+        let output = share.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let whole = found(&home.path().join("whole/trials"));
+    assert_eq!(found(&home.path().join("shared/trials")), whole);
+    // A trial that ended before it was measured.
+    let trial = "graph_reconstruction-gct-1.json";
+    fs::remove_file(home.path().join("shared/trials").join(trial)).unwrap();
+    gct(home.path(), "experiment small.toml --out shared --quiet").assert().success();
+    assert_eq!(found(&home.path().join("shared/trials")), whole);
+}
+
+#[test]
+fn other_settings_and_other_data_are_refused_before_anything_is_trained() {
+    let home = folder();
+    gct(home.path(), "experiment small.toml --out all --quiet").assert().success();
+    gct(home.path(), "experiment small.toml --out all --set steps=7").assert().code(2).stderr_eq(str![[r#"
+error: all/trials/graph_reconstruction-gct-0.json is of another experiment: `steps` would be 7, but it began with 6
+hint: choose another folder with --out, or move away what is there
+
+"#]]);
+    fs::write(home.path().join("small.toml"), FILE.replace("encounters = 300", "encounters = 301")).unwrap();
+    gct(home.path(), "experiment small.toml --out all").assert().code(2).stderr_eq(str![[r#"
+error: all/data is of another experiment: data.synthetic: `encounters` would be 301, but it began with 300
+hint: choose another folder with --out, or move away what is there
+
+"#]]);
+    fs::write(
+        home.path().join("small.toml"),
+        FILE.replace("[data.synthetic]", "[data]").replace("encounters = 300", ""),
+    )
+    .unwrap();
+    gct(home.path(), "experiment small.toml --out other").assert().code(2).stderr_eq(str![[r#"
+error: the experiment `small` does not say what to learn from
+hint: give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]
+
+"#]]);
+    assert!(!home.path().join("other").exists());
+    gct(home.path(), "experiment small.toml --out all --shard 4/3").assert().code(2);
+}
+
+#[test]
+fn a_trial_that_fails_does_not_stop_the_others() {
+    let home = folder();
+    // A loss that begins far too large.
+    let exploding = "\n[[settings]]\ntasks = [\"graph_reconstruction\"]\nset.head.initial_bias = 1e9\n";
+    fs::write(home.path().join("small.toml"), FILE.to_owned() + exploding).unwrap();
+    let output = gct(home.path(), "experiment small.toml --out all").assert().code(2);
+    let errors = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(errors.contains("graph_reconstruction-gct-0 failed: the loss became"), "{errors}");
+    let last = "error: 2 trials failed: ";
+    assert!(errors.lines().any(|line| line.starts_with(last)), "{errors}");
+    assert_eq!(found(&home.path().join("all/trials")).len(), 4, "the others have finished");
+}

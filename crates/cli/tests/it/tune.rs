@@ -1,0 +1,115 @@
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use snapbox::str;
+
+use crate::{gct, home, json, names};
+
+const TUNE: &str = "tune --data data --task masked_diagnosis --model gct --steps 12 --set validate_every=3 \
+                    --set batch=8 --set model.width=16";
+
+/// Every trial without its times.
+fn trials(folder: &Path) -> serde_json::Value {
+    let mut trials: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("trials.json")).unwrap()).unwrap();
+    for trial in trials.as_array_mut().unwrap() {
+        trial.as_object_mut().unwrap().remove("seconds");
+    }
+    trials
+}
+
+#[test]
+fn killed_and_run_again_it_tries_the_same() {
+    let (_guard, home) = home();
+    let report = json(&home, &format!("{TUNE} --out whole --trials 14 --quiet"));
+    assert_eq!(report["trials"], 14);
+    let mut kills = 0;
+    for wait in [300, 700, 1500, 2500] {
+        let mut child = Command::new(snapbox::cmd::cargo_bin!("gct"))
+            .current_dir(&home)
+            .args(format!("{TUNE} --out killed --trials 14").split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        kills += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    println!("killed {kills} times");
+    gct(&home, &format!("{TUNE} --out killed --trials 14 --quiet")).assert().success();
+    assert_eq!(trials(&home.join("killed")), trials(&home.join("whole")), "{kills} kills");
+    // With more trials, it goes on.
+    gct(&home, &format!("{TUNE} --out killed --trials 15 --quiet")).assert().success();
+    let more = trials(&home.join("killed"));
+    assert_eq!(more.as_array().unwrap()[..14], trials(&home.join("whole")).as_array().unwrap()[..]);
+    assert_eq!(more.as_array().unwrap().len(), 15);
+}
+
+#[test]
+fn the_best_settings_are_those_of_the_best_trial_and_can_be_trained_with() {
+    let (_guard, home) = home();
+    let report = json(&home, &format!("{TUNE} --out tuned --trials 6 --strategy random --quiet"));
+    let tuned = home.join("tuned");
+    assert_eq!(
+        names(&tuned),
+        ["best.toml", "history.csv", "history.svg", "trials", "trials.json", "tune.toml"]
+    );
+    let trials = trials(&tuned);
+    let values: Vec<f64> =
+        trials.as_array().unwrap().iter().map(|trial| trial["best"]["value"].as_f64().unwrap()).collect();
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(report["best"]["value"].as_f64(), Some(most));
+    let place = values.iter().position(|value| *value == most).unwrap();
+    assert_eq!(report["best"]["trial"], place + 1);
+    let rate = trials[place]["point"][0].as_f64().unwrap();
+    assert_eq!(report["best"]["settings"]["learning_rate"].as_f64(), Some(rate));
+    // The first are the settings that it began with: those of the paper.
+    assert_eq!(trials[0]["point"], serde_json::json!([0.0001, 0.85, 0.6, 0.05]));
+    let history = fs::read_to_string(tuned.join("history.csv")).unwrap();
+    assert!(history.starts_with(
+        "trial,learning_rate,model.dropout.mlp,model.dropout.post_mlp,model.regularization,chosen_by"
+    ));
+    assert_eq!(history.lines().count(), 7);
+    gct(&home, "train --data data --config tuned/best.toml --out run --quiet").assert().success();
+    let again = fs::read(home.join("run/best.safetensors")).unwrap();
+    assert_eq!(again, fs::read(tuned.join(format!("trials/{:03}/best.safetensors", place + 1))).unwrap());
+}
+
+#[test]
+fn another_plan_and_a_bad_space_are_refused() {
+    let (_guard, home) = home();
+    gct(&home, &format!("{TUNE} --out tuned --trials 1 --quiet")).assert().success();
+    gct(&home, &format!("{TUNE} --out tuned --trials 2 --seed 1")).assert().code(2).stderr_eq(str![[r#"
+error: tuned is of another experiment: `seed` would be 1, but it began with 0
+hint: choose another folder with --out, or move away what is there
+
+"#]]);
+    fs::write(
+        home.join("space.toml"),
+        "[[dimensions]]\nname = \"rate\"\nlow = 1\nhigh = 2\nscale = \"log\"\n",
+    )
+    .unwrap();
+    gct(&home, &format!("{TUNE} --out other --space space.toml")).assert().code(2).stderr_eq(str![[r#"
+error: setting `space`: rate is not allowed; expected the name of a setting that is a number, as --show-config prints it
+
+"#]]);
+    assert!(!home.join("other").exists());
+    gct(&home, &format!("{TUNE} --out data --trials 2")).assert().code(2).stderr_eq(str![[r#"
+error: data already exists
+hint: choose another place, or replace it with --force
+
+"#]]);
+}
+
+#[test]
+fn time_ends_it() {
+    let (_guard, home) = home();
+    let line = TUNE.replace("--steps 12", "--steps 100000");
+    gct(&home, &format!("{line} --out tuned --for 2s --quiet")).assert().code(2);
+    let trials = trials(&home.join("tuned"));
+    assert_eq!(trials[0]["end"], "begun", "it goes on when tuning does");
+}

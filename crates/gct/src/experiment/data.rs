@@ -1,0 +1,109 @@
+//! What an experiment learns from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use super::Experiment;
+use crate::ceiling::Ceiling;
+use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::error::{Error, OnPath, Result};
+use crate::overrides;
+use crate::statistics::{self, Statistics};
+use crate::synth;
+
+const FILE: &str = "data.json";
+
+/// What is known of the data without having them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// The kind of the source.
+    pub source: String,
+    /// The SHA-256 of the encounters.
+    pub sha256: String,
+    /// Counts.
+    pub statistics: Statistics,
+    /// What graph reconstruction can reach, where that is known.
+    pub ceiling: Option<Ceiling>,
+}
+
+impl About {
+    /// Reads it from a folder of experiments.
+    ///
+    /// # Errors
+    /// If it is not there, or not what this program writes.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path).on("read", &path)?;
+        serde_json::from_str(&text).map_err(|error| Error::Manifest { path, problem: error.to_string() })
+    }
+
+    /// Counts the data and writes it, unless it is there already.
+    pub(super) fn of(dataset: &Dataset, folder: &Path, progress: &dyn Fn(u64) -> Result<()>) -> Result<Self> {
+        let manifest = dataset.manifest();
+        let path = folder.join(FILE);
+        if path.exists() {
+            let about = About::read(folder)?;
+            if about.sha256 != manifest.files.encounters.sha256 {
+                let problem = format!("{} is not the dataset that it began with", dataset.path().display());
+                return Err(Error::OtherExperiment { path: folder.to_owned(), problem });
+            }
+            return Ok(about);
+        }
+        let findings = synth::Findings::of(manifest).map_err(|error| Error::Manifest {
+            path: dataset.path().to_owned(),
+            problem: error.to_string(),
+        })?;
+        let about = About {
+            source: manifest.source.kind.clone(),
+            sha256: manifest.files.encounters.sha256.clone(),
+            statistics: statistics::collect(dataset, progress)?,
+            ceiling: findings.map(|findings| findings.ceiling),
+        };
+        let json = serde_json::to_string_pretty(&about).expect("counts have only text keys");
+        write_own(&path, (json + "\n").as_bytes())?;
+        Ok(about)
+    }
+}
+
+impl Experiment {
+    /// Opens the data: those that are given, those that its file names, or those that it makes for itself.
+    ///
+    /// # Errors
+    /// If there are none; if they are not of this experiment; if they cannot be made.
+    pub fn dataset(
+        &self,
+        folder: &Path,
+        given: Option<&Path>,
+        stop: &AtomicBool,
+        progress: &(dyn Fn(synth::Progress) + Sync),
+    ) -> Result<Dataset> {
+        if let Some(path) = given.or(self.data.folder.as_deref()) {
+            return Dataset::open(path);
+        }
+        let wrong = |problem: String| Error::Manifest { path: PathBuf::from(&self.name), problem };
+        let Some(settings) = self.generator().map_err(wrong)? else {
+            return Err(Error::NoData { experiment: self.name.clone() });
+        };
+        let path = folder.join("data");
+        if !path.exists() {
+            match synth::run(&settings, &path, Overwrite::Refuse, stop, progress) {
+                // Another process has made the same data in the meantime.
+                Err(Error::OutputExists { .. }) => {}
+                made => drop(made?),
+            }
+        }
+        let dataset = Dataset::open(&path)?;
+        let there = serde_json::from_value(dataset.manifest().source.settings.clone())
+            .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
+        match overrides::difference(&settings, &there) {
+            None => Ok(dataset),
+            Some(problem) => {
+                Err(Error::OtherExperiment { path, problem: format!("data.synthetic: {problem}") })
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Tables of an experiment as Markdown, CSV and LaTeX, and its learning curves.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::gather::{Cell, Findings};
+use super::{About, Experiment, paper};
+use crate::dataset::write_own;
+use crate::error::Result;
+use crate::picture::{self, Line, Series};
+use crate::record::CodeKind;
+use crate::task::Task;
+
+/// Differences that equals would show less often than this are marked.
+const SIGNIFICANT: f64 = 0.05;
+
+/// Writes the tables and curves of an experiment beside it, and returns the paths.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write(experiment: &Experiment, findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
+    let tables = tables(experiment, findings);
+    let mut files = vec![
+        (format!("{}.md", experiment.name), markdown(experiment, findings, &tables)),
+        (format!("{}.csv", experiment.name), csv(&findings.cells)),
+        (format!("{}.tex", experiment.name), tables.iter().map(|table| latex(experiment, table)).collect()),
+    ];
+    for task in &experiment.tasks {
+        if findings.finished.iter().any(|one| one.settings.task == *task) {
+            files.push((curves_name(experiment, task), curves(experiment, findings, task)));
+        }
+    }
+    let mut paths = Vec::new();
+    for (name, text) in files {
+        let path = folder.join(name);
+        write_own(&path, text.as_bytes())?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// A table in words.
+struct Table {
+    title: String,
+    /// What to say below it.
+    note: Option<String>,
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+fn tables(experiment: &Experiment, findings: &Findings) -> Vec<Table> {
+    if experiment.tasks.is_empty() {
+        return vec![counts(&findings.about)];
+    }
+    let tables = experiment.tasks.iter().flat_map(|task| {
+        experiment.figures(task).into_iter().map(move |figure| of_figure(experiment, findings, task, &figure))
+    });
+    tables.collect()
+}
+
+/// One figure of all models on one task.
+fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: &str) -> Table {
+    let name = task.to_string();
+    let of = |model: &str, part: &str| {
+        let is = |cell: &&Cell| {
+            cell.task == name && cell.figure == figure && cell.model == model && cell.part == part
+        };
+        findings.cells.iter().find(is)
+    };
+    let has_paper =
+        findings.cells.iter().any(|cell| cell.task == name && cell.figure == figure && cell.paper.is_some());
+    let mut header = vec!["model".to_owned(), "validation".into(), "test".into()];
+    if has_paper {
+        header.push("paper, test".into());
+    }
+    if let Some(reference) = experiment.reference() {
+        header.extend([format!("test, beside {reference}"), "p".into()]);
+    }
+    header.push("splits".into());
+    let row = |model: &String| {
+        let test = of(model, "test");
+        let mut row = vec![model.clone(), with_sd(of(model, "validation")), with_sd(test)];
+        if has_paper {
+            row.push(
+                test.and_then(|cell| cell.paper)
+                    .map_or("-".into(), |[mean, sd]| format!("{mean:.4} ({sd:.4})")),
+            );
+        }
+        if experiment.reference().is_some() {
+            let beside = test.and_then(|cell| cell.beside);
+            row.push(beside.map_or("-".into(), |beside| {
+                let mark = if beside.p < SIGNIFICANT { "*" } else { "" };
+                format!("{:+.4} ± {:.4}{mark}", beside.mean, beside.standard_error)
+            }));
+            row.push(beside.map_or("-".into(), |beside| match beside.p {
+                p if p < 0.001 => "< 0.001".into(),
+                p => format!("{p:.3}"),
+            }));
+        }
+        row.push(test.map_or("-".into(), |cell| cell.splits.len().to_string()));
+        row
+    };
+    let reachable = ceiling(&findings.about, task, figure);
+    Table {
+        title: format!("{}: {}", words(&name), figure_name(figure)),
+        note: reachable.map(|value| format!("The best that any model can do without the edges: {value:.4}.")),
+        header,
+        rows: experiment.models.iter().map(row).collect(),
+    }
+}
+
+/// What a figure can reach without seeing the edges, where that is known.
+fn ceiling(about: &About, task: &Task, figure: &str) -> Option<f64> {
+    let areas = &about.ceiling.as_ref()?.ceiling_joint.all_pairs;
+    match (task, figure) {
+        (Task::GraphReconstruction, "aucpr") => areas.aucpr,
+        (Task::GraphReconstruction, "auroc") => areas.auroc,
+        _ => None,
+    }
+}
+
+/// Table 1.
+fn counts(about: &About) -> Table {
+    let statistics = &about.statistics;
+    let vocabulary = CodeKind::ALL.map(|kind| statistics.codes[kind].vocabulary.to_string());
+    let mean = CodeKind::ALL.map(|kind| format!("{:.2}", statistics.codes[kind].per_encounter));
+    let ours = [statistics.encounters.to_string()].into_iter().chain(vocabulary).chain(mean);
+    let papers = |(_, synthetic, eicu): paper::Count| match about.source.as_str() {
+        "synthetic" => synthetic.to_owned(),
+        "eicu" => eicu.unwrap_or("-").to_owned(),
+        _ => "-".into(),
+    };
+    let mut rows: Vec<Vec<String>> = paper::COUNTS
+        .into_iter()
+        .zip(ours)
+        .map(|(count, ours)| vec![count.0.into(), ours, papers(count)])
+        .collect();
+    for label in &statistics.labels {
+        let prevalence = label.prevalence().map_or("-".into(), |share| format!("{:.2} %", 100.0 * share));
+        rows.push(vec![format!("encounters with {}", label.name), prevalence, "-".into()]);
+    }
+    Table { title: "Data".into(), note: None, header: ["", "ours", "paper"].map(String::from).into(), rows }
+}
+
+fn with_sd(cell: Option<&Cell>) -> String {
+    match cell.map(|cell| (cell.mean, cell.sd)) {
+        Some((Some(mean), Some(sd))) => format!("{mean:.4} ({sd:.4})"),
+        Some((Some(mean), None)) => format!("{mean:.4}"),
+        _ => "-".into(),
+    }
+}
+
+/// graph_reconstruction as Graph reconstruction.
+fn words(name: &str) -> String {
+    let text = name.replace('_', " ");
+    text[..1].to_uppercase() + &text[1..]
+}
+
+fn figure_name(figure: &str) -> &str {
+    match figure {
+        "aucpr" => "AUCPR",
+        "auroc" => "AUROC",
+        "log_loss" => "log loss",
+        "brier_score" => "Brier score",
+        "calibration_error" => "calibration error",
+        "kl_attention_truth" => "KL(attention || truth)",
+        "kl_truth_attention" => "KL(truth || attention)",
+        "edges_aucpr" => "AUCPR of true edges by attention",
+        other => other,
+    }
+}
+
+fn markdown(experiment: &Experiment, findings: &Findings, tables: &[Table]) -> String {
+    let mut text = format!("# {}\n\n", experiment.title);
+    text += "Made by `gct experiment table`; what each trial found is in `trials/`.\n";
+    if !experiment.tasks.is_empty() {
+        let seconds: f64 = findings.finished.iter().map(|one| one.seconds).sum();
+        let seeds: Vec<String> = experiment.split_seeds.iter().map(ToString::to_string).collect();
+        let _ = write!(
+            text,
+            "{} of {} trials have finished, after {:.1} hours of training, on splits of the seeds {}.\n\
+             Figures are mean (standard deviation) over splits, of the weights with the best validation.\n",
+            findings.finished.len(),
+            findings.trials,
+            seconds / 3600.0,
+            seeds.join(", ")
+        );
+        if let Some(reference) = experiment.reference() {
+            let _ = writeln!(
+                text,
+                "Differences from {reference} are with their standard error; * marks p < {SIGNIFICANT} in the corrected \
+                 resampled t-test\nof Nadeau and Bengio (2003), paired over splits."
+            );
+        }
+    }
+    for table in tables {
+        let _ = write!(text, "\n## {}\n\n", table.title);
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace("||", "\\|\\|"));
+        text += &line(&table.header);
+        text += &line(&vec!["---".to_owned(); table.header.len()]);
+        text.extend(table.rows.iter().map(|row| line(row)));
+        if let Some(note) = &table.note {
+            let _ = write!(text, "\n{note}\n");
+        }
+    }
+    if !findings.finished.is_empty() {
+        text += "\n## Steps\n\n| task | model | steps | best at, mean | learning rate | minutes, mean |\n|---|---|---|---|---|---|\n";
+        for (task, model) in
+            experiment.tasks.iter().flat_map(|task| experiment.models.iter().map(move |model| (task, model)))
+        {
+            text += &effort(findings, task, model).unwrap_or_default();
+        }
+    }
+    for task in &experiment.tasks {
+        if findings.finished.iter().any(|one| one.settings.task == *task) {
+            let _ = write!(text, "\n![Learning curves]({})\n", curves_name(experiment, task));
+        }
+    }
+    text
+}
+
+/// What the trials of a model took.
+fn effort(findings: &Findings, task: &Task, model: &str) -> Option<String> {
+    let of_model = |one: &&super::Finished| one.model == model && one.settings.task == *task;
+    let trials: Vec<_> = findings.finished.iter().filter(of_model).collect();
+    let (first, count) = (trials.first()?, trials.len() as f64);
+    let best: f64 = trials.iter().filter_map(|one| one.best).map(|best| best.step as f64).sum();
+    let seconds: f64 = trials.iter().map(|one| one.seconds).sum();
+    Some(format!(
+        "| {task} | {model} | {} | {:.0} | {} | {:.1} |\n",
+        first.settings.steps,
+        best / count,
+        first.settings.learning_rate,
+        seconds / count / 60.0
+    ))
+}
+
+fn csv(cells: &[Cell]) -> String {
+    let mut text =
+        "task,figure,part,model,splits,mean,sd,paper_mean,paper_sd,difference,standard_error,p\n".to_owned();
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for cell in cells {
+        let names =
+            [&cell.task, &cell.figure, cell.part, &cell.model].map(|name| match name.contains([',', '"']) {
+                true => format!("\"{}\"", name.replace('"', "\"\"")),
+                false => name.to_owned(),
+            });
+        let (paper, beside) = (cell.paper, cell.beside);
+        let numbers = [
+            cell.mean,
+            cell.sd,
+            paper.map(|paper| paper[0]),
+            paper.map(|paper| paper[1]),
+            beside.map(|beside| beside.mean),
+            beside.map(|beside| beside.standard_error),
+            beside.map(|beside| beside.p),
+        ];
+        let _ = writeln!(text, "{},{},{}", names.join(","), cell.splits.len(), numbers.map(number).join(","));
+    }
+    text
+}
+
+fn latex(experiment: &Experiment, table: &Table) -> String {
+    let escaped = |text: &str| -> String {
+        let special = |c: char| match c {
+            '_' | '%' | '&' | '#' | '$' | '{' | '}' => format!("\\{c}"),
+            '|' => "$|$".into(),
+            '±' => "$\\pm$".into(),
+            '<' => "$<$".into(),
+            '\\' => "\\textbackslash{}".into(),
+            '~' | '^' => format!("\\{c}{{}}"),
+            c => c.into(),
+        };
+        text.chars().map(special).collect()
+    };
+    let line =
+        |cells: &[String]| cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>().join(" & ") + " \\\\\n";
+    let columns = "r".repeat(table.header.len() - 1);
+    let mut text = format!(
+        "% {}\n\\begin{{table}}\n\\centering\n\\caption{{{}}}\n\\begin{{tabular}}{{l{columns}}}\n\\toprule\n",
+        experiment.title.replace('\n', " "),
+        escaped(&table.title)
+    );
+    text += &line(&table.header);
+    text += "\\midrule\n";
+    text.extend(table.rows.iter().map(|row| line(row)));
+    text + "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+}
+
+fn curves_name(experiment: &Experiment, task: &Task) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    format!("{}-{}.svg", experiment.name, task.to_string().chars().map(plain).collect::<String>())
+}
+
+/// The figure by which models are chosen, the mean over splits at each step that all of them have.
+fn curves(experiment: &Experiment, findings: &Findings, task: &Task) -> String {
+    let series = experiment.models.iter().filter_map(|model| {
+        let of_model =
+            findings.finished.iter().filter(|one| one.model == *model && one.settings.task == *task);
+        let curves: Vec<_> = of_model.map(|one| &one.curve).collect();
+        let at = |step: u64| {
+            let values = curves
+                .iter()
+                .map(|curve| curve.iter().find(|point| point.0 == step).and_then(|point| point.1));
+            values.sum::<Option<f64>>().map(|sum| (step as f64, sum / curves.len() as f64))
+        };
+        let points = curves.first()?.iter().filter_map(|point| at(point.0)).collect();
+        Some(Series { name: model.clone(), points })
+    });
+    let selection = task.selection().name();
+    let reachable = ceiling(&findings.about, task, selection);
+    let references: Vec<Line> = reachable
+        .map(|value| Line { name: "the best that any model can do without the edges".into(), value })
+        .into_iter()
+        .collect();
+    let y = format!("validation {}", figure_name(selection));
+    picture::curves(&words(&task.to_string()), "step", &y, &series.collect::<Vec<_>>(), &references)
+}

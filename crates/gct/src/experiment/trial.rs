@@ -1,0 +1,177 @@
+//! One training of an experiment, and what it found.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::error::{Error, OnPath, Result};
+use crate::evaluate::{self, Evaluation};
+use crate::infer::Which;
+use crate::metric::Bootstrap;
+use crate::overrides;
+use crate::run::{Best, Run, Settings};
+use crate::split::Part;
+use crate::train::{self, Event};
+
+/// One training.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The model, or the name of a variant.
+    pub model: String,
+    /// What it is trained with.
+    pub settings: Settings,
+}
+
+/// What a trial found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finished {
+    /// The program that found it.
+    pub program: String,
+    /// The model, or the name of a variant.
+    pub model: String,
+    /// The SHA-256 of the encounters.
+    pub dataset_sha256: String,
+    /// Encounters that were learned from, for P and for the weights.
+    pub training_encounters: u64,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// The weights that were measured.
+    pub best: Option<Best>,
+    /// Figures on the validation split.
+    pub validation: Measured,
+    /// Figures on the test split.
+    pub test: Measured,
+    /// Steps, and the figure by which models are chosen, on the validation split.
+    pub curve: Vec<(u64, Option<f64>)>,
+    /// What it was trained with.
+    pub settings: Settings,
+}
+
+/// Figures on a part of the split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// On how many encounters.
+    pub encounters: u64,
+    /// The figures that are defined, by name.
+    pub figures: BTreeMap<String, f64>,
+}
+
+impl Measured {
+    fn of(evaluation: &Evaluation) -> Self {
+        let scores = evaluation.scores.0.iter().filter_map(|(name, figure)| Some((*name, figure.value?)));
+        let structure = evaluation.structure.iter().flat_map(|structure| {
+            [
+                ("kl_attention_truth", structure.kl_attention_truth.mean),
+                ("kl_truth_attention", structure.kl_truth_attention.mean),
+                ("entropy", structure.entropy.mean),
+                ("edges_aucpr", structure.edges_aucpr.mean),
+            ]
+        });
+        let structure = structure.filter_map(|(name, value)| Some((name, value?)));
+        let figures = scores.chain(structure).map(|(name, value)| (name.to_owned(), value)).collect();
+        Measured { encounters: evaluation.encounters, figures }
+    }
+}
+
+impl Trial {
+    /// Its name in a folder of experiments.
+    pub fn name(&self) -> String {
+        let plain = |name: &str| -> String {
+            name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '.' }).collect()
+        };
+        let (task, split) = (self.settings.task.to_string(), self.settings.split.seed);
+        format!("{}-{}-{split}", plain(&task), plain(&self.model))
+    }
+
+    fn file(&self, folder: &Path) -> PathBuf {
+        folder.join("trials").join(format!("{}.json", self.name()))
+    }
+
+    /// Its run folder.
+    pub fn run_folder(&self, folder: &Path) -> PathBuf {
+        folder.join("runs").join(self.name())
+    }
+
+    /// What it found, if it has finished.
+    ///
+    /// # Errors
+    /// If it was run with other settings, or on other data.
+    pub fn finished(&self, folder: &Path, dataset_sha256: &str) -> Result<Option<Finished>> {
+        let path = self.file(folder);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).on("read", &path)?;
+        let finished: Finished = serde_json::from_str(&text)
+            .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
+        if let Some(problem) = overrides::difference(&self.settings, &finished.settings) {
+            return Err(Error::OtherExperiment { path, problem });
+        }
+        if finished.dataset_sha256 != dataset_sha256 {
+            return Err(Error::OtherExperiment { path, problem: "it began with another dataset".into() });
+        }
+        Ok(Some(finished))
+    }
+
+    /// Refuses a run folder that was begun with other settings.
+    pub(super) fn check_run(&self, folder: &Path) -> Result<()> {
+        let path = self.run_folder(folder);
+        if !path.exists() {
+            return Ok(());
+        }
+        match overrides::difference(&self.settings, Run::open(&path)?.settings()) {
+            None => Ok(()),
+            Some(problem) => Err(Error::OtherExperiment { path, problem }),
+        }
+    }
+
+    /// Trains it, or goes on, measures it and writes down what it found.
+    pub(super) fn run(
+        &self,
+        folder: &Path,
+        dataset: &Dataset,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished> {
+        let path = self.run_folder(folder);
+        let watch = train::Watch { tell, stop };
+        let outcome = match path.exists() {
+            true => train::resume(&path, dataset, None, watch)?,
+            false => train::start(self.settings.clone(), dataset, &path, Overwrite::Refuse, watch)?,
+        };
+        let run = Run::open(&path)?;
+        let measured = |part: Part| -> Result<Measured> {
+            let bootstrap = Bootstrap { replicates: 0, seed: 0 };
+            let proceed = |_| match stop.load(std::sync::atomic::Ordering::Relaxed) {
+                true => Err(Error::Stopped { step: outcome.step, path: path.clone() }),
+                false => Ok(()),
+            };
+            evaluate::run(&run, dataset, Which::Part(part), bootstrap, &proceed)
+                .map(|evaluation| Measured::of(&evaluation))
+        };
+        let finished = Finished {
+            program: run.manifest().program.clone(),
+            model: self.model.clone(),
+            dataset_sha256: run.manifest().dataset.sha256.clone(),
+            training_encounters: run.manifest().training_encounters,
+            seconds: outcome.seconds,
+            best: outcome.best,
+            validation: measured(Part::Validation)?,
+            test: measured(Part::Test)?,
+            curve: run.entries()?.iter().map(|entry| (entry.step, entry.value)).collect(),
+            settings: self.settings.clone(),
+        };
+        let file = self.file(folder);
+        let json = serde_json::to_string_pretty(&finished).expect("what a trial found has only text keys");
+        let parent = folder.join("trials");
+        fs::create_dir_all(&parent).on("create", &parent)?;
+        write_own(&file, (json + "\n").as_bytes())?;
+        Ok(finished)
+    }
+}

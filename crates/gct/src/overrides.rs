@@ -1,0 +1,102 @@
+//! Settings laid over settings, as TOML tables: a file over defaults, a flag over the file.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+use crate::error::{Error, OnPath, Result};
+
+/// Reads a TOML file.
+///
+/// # Errors
+/// If it cannot be read; if it is not TOML, with the line.
+pub fn read(path: &Path) -> Result<Table> {
+    let text = fs::read_to_string(path).on("read", path)?;
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        let problem = format!("line {line}: {}", error.message());
+        Error::Manifest { path: path.to_owned(), problem }
+    })
+}
+
+/// Lays one table over another: tables inside of both are merged, everything else is replaced.
+pub fn merge(into: &mut Table, from: Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Table(into)), Value::Table(from)) => merge(into, from),
+            (_, value) => drop(into.insert(key, value)),
+        }
+    }
+}
+
+/// Settings as a table.
+///
+/// # Panics
+/// If a number is too large for TOML; those that settings allow are not.
+pub fn table(settings: &impl Serialize) -> Table {
+    Table::try_from(settings).expect("settings have text keys and numbers that fit")
+}
+
+/// Settings as their type, or what is wrong and with which of them.
+///
+/// # Errors
+/// If a name is unknown, a value is missing or of another type.
+pub fn typed<T: DeserializeOwned>(settings: &Table) -> Result<T, String> {
+    serde_path_to_error::deserialize(settings.clone()).map_err(|error| {
+        let (path, problem) = (error.path().to_string(), error.inner().message().replace('\n', " "));
+        if path == "." || problem.starts_with("unknown field") {
+            problem
+        } else {
+            format!("{path}: {problem}")
+        }
+    })
+}
+
+/// The first setting that differs: what it would be, and what it was.
+pub fn difference<T: Serialize>(given: &T, there: &T) -> Option<String> {
+    let [given, there] = [given, there].map(|settings| Value::Table(table(settings)));
+    difference_below(&given, &there, "")
+}
+
+fn difference_below(given: &Value, there: &Value, path: &str) -> Option<String> {
+    let (Value::Table(given), Value::Table(there)) = (given, there) else {
+        return (given != there).then(|| format!("`{path}` would be {given}, but it began with {there}"));
+    };
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    // A model's name says more than the settings that it does not share with another.
+    let name = ["name".to_owned()];
+    let keys = name.iter().chain(given.keys()).chain(there.keys());
+    keys.filter_map(|key| match (given.get(key), there.get(key)) {
+        (Some(given), Some(there)) => difference_below(given, there, &below(key)),
+        (Some(given), None) => Some(format!("`{}` would be {given}, but it began without", below(key))),
+        (None, Some(there)) => Some(format!("`{}` would be none, but it began with {there}", below(key))),
+        (None, None) => None,
+    })
+    .next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_merged_and_everything_else_is_replaced() {
+        let mut settings: Table = "a = 1\n[b]\nc = [1]\nd = 2".parse().unwrap();
+        merge(&mut settings, "b.c = [3]\ne = 4".parse().unwrap());
+        assert_eq!(settings, "a = 1\ne = 4\n[b]\nc = [3]\nd = 2".parse().unwrap());
+    }
+
+    #[test]
+    fn the_name_of_what_differs_is_told_first() {
+        let [one, other] = ["a = 1\n[b]\nname = \"x\"\nf = 1", "a = 1\n[b]\nname = \"y\"\ng = 1"]
+            .map(|text| text.parse().unwrap());
+        assert_eq!(difference::<Table>(&one, &one), None);
+        assert_eq!(
+            difference::<Table>(&one, &other).unwrap(),
+            "`b.name` would be \"x\", but it began with \"y\""
+        );
+    }
+}

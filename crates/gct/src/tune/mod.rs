@@ -1,0 +1,559 @@
+//! Tuning: many trainings, each with hyperparameters that the ones before it make promising.
+//!
+//! ```text
+//! DIR/tune.toml        what is tuned, over which space, with everything that stays the same
+//! DIR/trials.json      every trial that was begun, in order
+//! DIR/trials/NNN/      its run folder
+//! DIR/history.csv      the same trials as a table
+//! DIR/history.svg      and as a picture
+//! DIR/best.toml        the settings of the best one, for `gct train --config`
+//! ```
+//!
+//! The next point is a function of the seed and the trials so far (`gct_search::suggest`), and a training goes on from its checkpoint: a
+//! tuning that was killed goes on as if it had not been, as long as trials run one after another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use gct_search::{is_hopeless, suggest};
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::error::{Error, OnPath, Result};
+use crate::model::Config;
+use crate::overrides;
+use crate::run::{Best, Settings};
+use crate::train::{self, Event as Training};
+
+mod history;
+
+pub use gct_search::{Dimension, How, Scale, Space, Strategy};
+pub use history::write;
+
+const PLAN: &str = "tune.toml";
+const TRIALS: &str = "trials.json";
+
+/// A trial may be given up after this share of its steps, not before: what learns slowly at first may be good in the end.
+const GRACE: f64 = 0.2;
+
+/// What is tuned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// How points are chosen.
+    pub strategy: Strategy,
+    /// Another seed gives other points.
+    pub seed: u64,
+    /// Whether trials that fall behind are given up.
+    pub give_up: bool,
+    /// What is varied, and how far.
+    pub space: Space,
+    /// Everything that is not. Its own values of what is varied are the first trial, if they are in the space.
+    pub settings: Settings,
+}
+
+/// The paper's space for a model: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's lambda 1e-2 to 1e2.
+///
+/// # Errors
+/// None: these bounds make sense.
+pub fn paper_space(model: &Config) -> Result<Space> {
+    let log = |name: &str, low: f64, high: f64| Dimension { name: name.into(), low, high, scale: Scale::Log };
+    let rate = |name: &str| Dimension { name: name.into(), low: 0.0, high: 0.9, scale: Scale::Linear };
+    let mut dimensions = vec![log("learning_rate", 1e-4, 1e-1)];
+    match model {
+        Config::Shallow(_) | Config::Mime(_) => dimensions.push(rate("model.dropout")),
+        Config::Deep(_) => dimensions.extend([rate("model.dropout"), rate("model.post_dropout")]),
+        Config::Gct(_) | Config::Transformer(_) | Config::Gcn(_) | Config::GcnP(_) | Config::GcnRandom(_) => {
+            dimensions.extend([rate("model.dropout.mlp"), rate("model.dropout.post_mlp")]);
+        }
+    }
+    if let Config::Gct(_) = model {
+        dimensions.push(log("model.regularization", 1e-2, 1e2));
+    }
+    Ok(Space::new(dimensions)?)
+}
+
+impl Plan {
+    /// Refuses settings that make no sense anywhere in the space, and names that are not settings.
+    ///
+    /// # Errors
+    /// The first one found.
+    pub fn check(&self) -> Result<()> {
+        self.settings.check()?;
+        let corner =
+            |end: fn(&Dimension) -> f64| -> Vec<f64> { self.space.dimensions().iter().map(end).collect() };
+        for point in [corner(|dimension| dimension.low), corner(|dimension| dimension.high)] {
+            self.at(&point)?;
+        }
+        Ok(())
+    }
+
+    /// The settings at a point of the space.
+    fn at(&self, point: &[f64]) -> Result<Settings> {
+        let mut table = overrides::table(&self.settings);
+        for (dimension, value) in self.space.dimensions().iter().zip(point) {
+            let place = place_of(&mut table, &dimension.name).ok_or_else(|| {
+                Error::setting(
+                    "space",
+                    &dimension.name,
+                    "the name of a setting that is a number, as --show-config prints it",
+                )
+            })?;
+            *place = match place {
+                toml::Value::Integer(_) => toml::Value::Integer(value.round() as i64),
+                _ => toml::Value::Float(*value),
+            };
+        }
+        let settings: Settings = overrides::typed(&table)
+            .map_err(|problem| Error::setting("space", problem, "values that settings can have"))?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Where the settings themselves are in the space, if they are in it.
+    fn own_point(&self) -> Option<Vec<f64>> {
+        let mut table = overrides::table(&self.settings);
+        let value = |dimension: &Dimension| {
+            let value = match place_of(&mut table, &dimension.name)? {
+                toml::Value::Integer(value) => *value as f64,
+                toml::Value::Float(value) => *value,
+                _ => return None,
+            };
+            (dimension.low..=dimension.high).contains(&value).then_some(value)
+        };
+        self.space.dimensions().iter().map(value).collect()
+    }
+}
+
+/// The number among settings that a dotted name means.
+fn place_of<'a>(table: &'a mut toml::Table, name: &str) -> Option<&'a mut toml::Value> {
+    let (path, key) = name.rsplit_once('.').map_or((None, name), |(path, key)| (Some(path), key));
+    let mut inner = table;
+    for part in path.into_iter().flat_map(|path| path.split('.')) {
+        inner = inner.get_mut(part)?.as_table_mut()?;
+    }
+    inner.get_mut(key).filter(|value| value.is_integer() || value.is_float())
+}
+
+/// A trial that was begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// The value of each setting that is varied, in the order of the space.
+    pub point: Vec<f64>,
+    /// Where the point comes from; none for the settings that tuning began with.
+    pub how: Option<How>,
+    /// What became of it.
+    pub end: End,
+    /// Its best validation.
+    pub best: Option<Best>,
+    /// Steps made.
+    pub steps: u64,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Steps, and the figure by which models are chosen.
+    pub curve: Vec<(u64, f64)>,
+}
+
+/// What became of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It runs, or was cut off and will go on.
+    Begun,
+    /// It made all its steps.
+    Finished,
+    /// It fell behind the others.
+    GivenUp,
+    /// Its loss exploded, or its validation was never defined.
+    Failed,
+}
+
+impl Trial {
+    fn outcome(&self) -> gct_search::Outcome {
+        match (self.end, self.best) {
+            (End::Begun, _) => gct_search::Outcome::Pending,
+            (End::Finished | End::GivenUp, Some(best)) => gct_search::Outcome::of(best.value),
+            _ => gct_search::Outcome::Failed,
+        }
+    }
+}
+
+/// A tuning and its folder.
+#[derive(Debug)]
+pub struct Tuning {
+    folder: PathBuf,
+    plan: Plan,
+    trials: Vec<Trial>,
+}
+
+/// What happens on the way. Trials are counted from 0.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A trial begins, or goes on.
+    Started {
+        /// Which one.
+        trial: usize,
+        /// Its settings that are varied.
+        point: &'a [f64],
+    },
+    /// It has made so many steps.
+    Step {
+        /// Which one.
+        trial: usize,
+        /// Steps made.
+        step: u64,
+    },
+    /// It has ended.
+    Ended {
+        /// Which one.
+        trial: usize,
+        /// What became of it.
+        result: &'a Trial,
+    },
+}
+
+/// When to end, who hears of it, and who can stop it.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Trials to end with, those of earlier sittings included.
+    pub trials: usize,
+    /// No trial goes on after this.
+    pub deadline: Option<Instant>,
+    /// Trials at the same time.
+    pub side_by_side: usize,
+    /// Hears what happens, from any thread.
+    pub tell: &'a (dyn Fn(Event<'_>) + Sync),
+    /// Once true, every trial writes a checkpoint and stops.
+    pub stop: &'a AtomicBool,
+}
+
+impl Tuning {
+    /// Begins a tuning, or goes on with the one that is in the folder.
+    ///
+    /// # Errors
+    /// If the plan makes no sense, or the folder holds the tuning of another plan.
+    pub fn open(folder: &Path, plan: Plan) -> Result<Self> {
+        plan.check()?;
+        let path = folder.join(PLAN);
+        if path.exists() {
+            let there = Tuning::read(folder)?;
+            return match overrides::difference(&plan, &there.plan) {
+                None => Ok(there),
+                Some(problem) => Err(Error::OtherExperiment { path: folder.to_owned(), problem }),
+            };
+        }
+        if fs::read_dir(folder).is_ok_and(|mut inside| inside.next().is_some()) {
+            return Err(Error::OutputExists { path: folder.to_owned() });
+        }
+        fs::create_dir_all(folder).on("create", folder)?;
+        let text = toml::to_string(&plan).expect("a plan has text keys and numbers that fit");
+        write_own(&path, text.as_bytes())?;
+        Ok(Tuning { folder: folder.to_owned(), plan, trials: Vec::new() })
+    }
+
+    /// Reads a tuning.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(PLAN);
+        let plan =
+            overrides::typed(&overrides::read(&path)?).map_err(|problem| Error::file(&path, problem))?;
+        let path = folder.join(TRIALS);
+        let trials = match path.exists() {
+            true => serde_json::from_str(&fs::read_to_string(&path).on("read", &path)?)
+                .map_err(|error| Error::file(&path, error))?,
+            false => Vec::new(),
+        };
+        Ok(Tuning { folder: folder.to_owned(), plan, trials })
+    }
+
+    /// What is tuned.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Every trial that was begun, in order.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// The best trial, and its settings.
+    ///
+    /// # Errors
+    /// None: the settings of a trial that was run make sense.
+    pub fn best(&self) -> Result<Option<(usize, Settings)>> {
+        let history = self.history();
+        gct_search::best(&history).map(|best| Ok((best, self.plan.at(&self.trials[best].point)?))).transpose()
+    }
+
+    /// Runs trials until there are enough, or it is time.
+    ///
+    /// # Errors
+    /// If a trial cannot be written, or the user stops it.
+    pub fn run(self, dataset: &Dataset, watch: Watch<'_>) -> Result<Self> {
+        let path = self.folder.join(PLAN);
+        let lock = fs::File::open(&path).on("open", &path)?;
+        if let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(Error::Busy { path: self.folder });
+        }
+        let cut_off = (0..self.trials.len()).filter(|trial| self.trials[*trial].end == End::Begun).collect();
+        let team = Team { dataset, watch, inside: Mutex::new(Inside { tuning: self, cut_off, error: None }) };
+        let threads = rayon::current_num_threads();
+        let workers = watch.side_by_side.max(1);
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| team.work((threads / workers).max(1)));
+            }
+        });
+        let inside = team.inside.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match inside.error {
+            Some(error) => Err(error),
+            None => Ok(inside.tuning),
+        }
+    }
+
+    fn history(&self) -> Vec<gct_search::Trial> {
+        let trial =
+            |trial: &Trial| gct_search::Trial { point: trial.point.clone(), outcome: trial.outcome() };
+        self.trials.iter().map(trial).collect()
+    }
+
+    /// Chooses the next point and writes down that it was begun.
+    fn begin(&mut self) -> Result<usize> {
+        let own = self.plan.own_point().filter(|_| self.trials.is_empty());
+        let (point, how) = match own {
+            Some(point) => (point, None),
+            None => {
+                let Plan { space, strategy, seed, .. } = &self.plan;
+                let next = suggest(space, *strategy, *seed, &self.history())?;
+                (next.point, Some(next.how))
+            }
+        };
+        let (end, best, curve) = (End::Begun, None, Vec::new());
+        self.trials.push(Trial { point, how, end, best, steps: 0, seconds: 0.0, curve });
+        self.save()?;
+        Ok(self.trials.len() - 1)
+    }
+
+    fn save(&self) -> Result<()> {
+        let json = serde_json::to_string_pretty(&self.trials).expect("trials have only text keys");
+        write_own(&self.folder.join(TRIALS), (json + "\n").as_bytes())
+    }
+
+    fn run_folder(&self, trial: usize) -> PathBuf {
+        self.folder.join("trials").join(format!("{:03}", trial + 1))
+    }
+}
+
+/// Those who share the work.
+struct Team<'a> {
+    dataset: &'a Dataset,
+    watch: Watch<'a>,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    tuning: Tuning,
+    /// Trials of an earlier sitting that have not ended.
+    cut_off: Vec<usize>,
+    /// The first error that ends everything.
+    error: Option<Error>,
+}
+
+/// Why a training was stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// It fell behind.
+    Behind,
+    /// The user, or the clock.
+    Over,
+}
+
+impl Team<'_> {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the first error; the others end after the trial that they are at.
+    fn fail(&self, error: Error) {
+        self.lock().error.get_or_insert(error);
+    }
+
+    fn is_late(&self) -> bool {
+        self.watch.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Runs one trial after another until it is time to end.
+    fn work(&self, threads: usize) {
+        let pool = match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+            Ok(pool) => pool,
+            Err(error) => {
+                let (path, source) = (self.lock().tuning.folder.clone(), std::io::Error::other(error));
+                return self.fail(Error::Io { action: "start threads for", path, source });
+            }
+        };
+        loop {
+            let trial = match self.next() {
+                Ok(Some(trial)) => trial,
+                Ok(None) => return,
+                Err(error) => return self.fail(error),
+            };
+            if let Err(error) = pool.install(|| self.run(trial)) {
+                return self.fail(error);
+            }
+        }
+    }
+
+    /// The next trial, if there is to be one.
+    fn next(&self) -> Result<Option<usize>> {
+        let mut inside = self.lock();
+        if self.watch.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        if inside.error.is_some() || self.is_late() {
+            return Ok(None);
+        }
+        if let Some(trial) = inside.cut_off.pop() {
+            return Ok(Some(trial));
+        }
+        let begun = inside.tuning.trials.len();
+        if begun >= self.watch.trials { Ok(None) } else { inside.tuning.begin().map(Some) }
+    }
+
+    fn run(&self, trial: usize) -> Result<()> {
+        let (folder, settings, give_up) = {
+            let tuning = &self.lock().tuning;
+            let point = &tuning.trials[trial].point;
+            (self.watch.tell)(Event::Started { trial, point });
+            (tuning.run_folder(trial), tuning.plan.at(point)?, tuning.plan.give_up)
+        };
+        let grace = (settings.steps as f64 * GRACE) as u64;
+        let (own_stop, mut reason) = (AtomicBool::new(false), None);
+        let mut curve: Vec<(u64, f64)> = match folder.exists() {
+            true => curve_of(&folder)?,
+            false => Vec::new(),
+        };
+        let mut tell = |event: Training<'_>| {
+            match event {
+                Training::Started { step, .. } | Training::Step { step, .. } => {
+                    (self.watch.tell)(Event::Step { trial, step });
+                }
+                Training::Validated(entry) => {
+                    curve.extend(entry.value.map(|value| (entry.step, value)));
+                    if give_up && is_hopeless(&curve, &self.others(trial), grace) {
+                        reason = Some(Reason::Behind);
+                    }
+                }
+                Training::Read(_) => {}
+            }
+            if self.watch.stop.load(Ordering::Relaxed) || self.is_late() {
+                reason = Some(Reason::Over);
+            }
+            own_stop.store(reason.is_some(), Ordering::Relaxed);
+        };
+        let watch = train::Watch { tell: &mut tell, stop: &own_stop };
+        let ended = match folder.exists() {
+            true => train::resume(&folder, self.dataset, None, watch),
+            false => train::start(settings, self.dataset, &folder, Overwrite::Refuse, watch),
+        };
+        let (end, steps) = match ended {
+            Ok(outcome) => (End::Finished, outcome.step),
+            Err(Error::Stopped { step, .. }) if reason == Some(Reason::Behind) => (End::GivenUp, step),
+            // The trial stays begun, and goes on when tuning does.
+            Err(Error::Stopped { .. } | Error::Interrupted) if self.is_late() => return Ok(()),
+            Err(Error::Diverged { step, .. }) => (End::Failed, step),
+            Err(error) => return Err(error),
+        };
+        self.end(trial, end, steps, &folder)
+    }
+
+    /// The curves of all trials that have ended.
+    fn others(&self, trial: usize) -> Vec<Vec<(u64, f64)>> {
+        let inside = self.lock();
+        let ended = |(place, one): &(usize, &Trial)| *place != trial && one.end != End::Begun;
+        inside.tuning.trials.iter().enumerate().filter(ended).map(|(_, one)| one.curve.clone()).collect()
+    }
+
+    fn end(&self, trial: usize, end: End, steps: u64, folder: &Path) -> Result<()> {
+        let entries = crate::run::Run::open(folder)?.entries()?;
+        let best = entries.iter().rfind(|entry| entry.best);
+        let mut inside = self.lock();
+        let tuning = &mut inside.tuning;
+        let result = &mut tuning.trials[trial];
+        result.best = best.and_then(|entry| Some(Best { step: entry.step, value: entry.value? }));
+        result.end = if result.best.is_none() { End::Failed } else { end };
+        result.steps = steps;
+        result.seconds = entries.last().map_or(0.0, |entry| entry.seconds);
+        result.curve = curve_of(folder)?;
+        tuning.save()?;
+        write(tuning)?;
+        (self.watch.tell)(Event::Ended { trial, result: &tuning.trials[trial] });
+        Ok(())
+    }
+}
+
+fn curve_of(folder: &Path) -> Result<Vec<(u64, f64)>> {
+    let entries = crate::run::Run::open(folder)?.entries()?;
+    Ok(entries.iter().filter_map(|entry| Some((entry.step, entry.value?))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Task;
+
+    fn plan(model: &str) -> Plan {
+        let settings = Settings::paper(Task::MaskedDiagnosis, model, "synthetic").unwrap();
+        let space = paper_space(&settings.model).unwrap();
+        Plan { strategy: Strategy::Bayesian, seed: 0, give_up: true, space, settings }
+    }
+
+    #[test]
+    fn the_papers_space_is_made_of_settings_of_every_model_and_holds_the_papers_own() {
+        for model in Config::NAMES {
+            let plan = plan(model);
+            plan.check().unwrap();
+            let own = plan.own_point().unwrap();
+            assert_eq!(plan.at(&own).unwrap(), plan.settings, "{model}");
+            assert_eq!(
+                own.len(),
+                if model == "gct" {
+                    4
+                } else if ["shallow", "mime"].contains(&model) {
+                    2
+                } else {
+                    3
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn a_space_of_something_else_is_refused() {
+        let dimension =
+            |name: &str, high: f64| Dimension { name: name.into(), low: 0.0, high, scale: Scale::Linear };
+        for (name, high, problem) in [
+            ("model.droput", 1.0, "`space`: model.droput is not allowed"),
+            ("task", 1.0, "`space`: task"),
+            ("model.dropout.mlp", 1.5, "`dropout.mlp`: 1.5"),
+            ("batch", 64.0, "`batch`: 0"),
+        ] {
+            let plan = Plan { space: Space::new(vec![dimension(name, high)]).unwrap(), ..plan("gct") };
+            let error = plan.check().unwrap_err().to_string();
+            assert!(error.contains(problem), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_stay_whole() {
+        let dimension = Dimension { name: "batch".into(), low: 8.0, high: 64.0, scale: Scale::Log };
+        let plan = Plan { space: Space::new(vec![dimension]).unwrap(), ..plan("gct") };
+        plan.check().unwrap();
+        assert_eq!(plan.at(&[20.6]).unwrap().batch, 21);
+    }
+}
