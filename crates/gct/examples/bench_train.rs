@@ -102,9 +102,10 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
     });
     let mut scratch = Scratch::default();
     let evaluate = rate(data.examples.len(), || {
+        let model = trainer.model().frozen();
         for at in data.batches() {
             let (examples, targets) = data.batch(at, head);
-            trainer.model().evaluate(examples, &targets, &mut scratch);
+            model.evaluate(examples, &targets, &mut scratch);
         }
     });
     Ok(json!({"train": train, "evaluate": evaluate}))
@@ -185,7 +186,7 @@ fn floor(examples: &[Example]) -> f64 {
 
 /// Microseconds for the label of one encounter alone: the median and the 99th percentile.
 fn latency(data: &Data) -> gct::Result<Value> {
-    let model = Model::<f32>::new(&Config::named("gct")?, &labels(), data.rows, 0)?;
+    let model = Model::<f32>::new(&Config::named("gct")?, &labels(), data.rows, 0)?.frozen();
     let mut pool = Pool::default();
     let mut times: Vec<f64> = (data.examples.iter())
         .map(|example| {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph;
 use crate::infer::{Asker, Reader, Unseen, Which, in_rounds};
 use crate::metric::{self, Bootstrap, Figure, Means, Predictions, Scored, SubjectRanking};
-use crate::model::{Model, normalized_adjacency};
+use crate::model::{Frozen, normalized_adjacency};
 use crate::record::{Encounter, SubjectId};
 use crate::run::Run;
 use crate::task::{Selection, Task};
@@ -246,7 +246,7 @@ fn ranked_scores((ranking, predictions): (SubjectRanking, Predictions), bootstra
     ])
 }
 
-/// The pairs of so many nodes, in the order of [`Model::answers`].
+/// The pairs of so many nodes, in the order of [`Frozen::answers`].
 pub(crate) fn pairs(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..nodes).flat_map(move |i| (i + 1..nodes).map(move |j| (i, j)))
 }
@@ -343,7 +343,7 @@ fn measure(encounter: &Encounter, asker: &Asker<'_>) -> Option<Measured> {
 }
 
 /// The attention of each block over the nodes of an example, the mean over heads; for a convolution, the matrix that it mixes with.
-pub(crate) fn attention_of(model: &Model<f32>, example: &crate::batch::Example) -> Vec<Vec<f32>> {
+pub(crate) fn attention_of(model: &Frozen<f32>, example: &crate::batch::Example) -> Vec<Vec<f32>> {
     let attentions = model.look(std::slice::from_ref(example), |view| view.attentions());
     let mean = |heads: Vec<Vec<Vec<f32>>>| {
         let count = heads.len() as f32;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::batch::Example;
 use crate::dataset::{Dataset, Encounters};
 use crate::error::{Error, Result};
-use crate::model::{Model, Pool};
+use crate::model::{Frozen, Model, Pool};
 use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind};
 use crate::run::Run;
 use crate::split::{Part, Split};
@@ -178,20 +178,20 @@ fn ids_of_run(run: &Run, dataset: &Dataset) -> PerKind<Vec<Option<u32>>> {
 
 /// A model with what it takes to ask it about encounters, on all threads.
 pub struct Asker<'a> {
-    model: &'a Model<f32>,
+    model: Frozen<f32>,
     view: View<'a>,
     pools: Mutex<Vec<Pool<f32>>>,
 }
 
 impl<'a> Asker<'a> {
-    /// Makes one.
-    pub fn new(model: &'a Model<f32>, view: View<'a>) -> Self {
-        Asker { model, view, pools: Mutex::default() }
+    /// Makes one that knows the model as it is now.
+    pub fn new(model: &Model<f32>, view: View<'a>) -> Self {
+        Asker { model: model.frozen(), view, pools: Mutex::default() }
     }
 
     /// The model.
-    pub fn model(&self) -> &Model<f32> {
-        self.model
+    pub fn model(&self) -> &Frozen<f32> {
+        &self.model
     }
 
     /// What it is asked.
@@ -230,7 +230,7 @@ impl<'a> Asker<'a> {
         self.view.example(encounter, Hide::ByEncounter)
     }
 
-    /// What the model says of each encounter: see [`Model::answers`].
+    /// What the model says of each encounter: see [`Frozen::answers`].
     ///
     /// # Errors
     /// If an answer is not a number.
@@ -249,13 +249,13 @@ impl<'a> Asker<'a> {
     pub fn map<R: Send>(
         &self,
         encounters: &[Encounter],
-        ask: impl Fn(&Model<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
+        ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
     ) -> Vec<R> {
         let share = |encounters: &[Encounter]| {
             let free = || self.pools.lock().unwrap_or_else(PoisonError::into_inner);
             let mut pool = free().pop().unwrap_or_default();
             let examples: Vec<Example> = encounters.iter().map(|one| self.example(one)).collect();
-            let answers = ask(self.model, &examples, &mut pool);
+            let answers = ask(&self.model, &examples, &mut pool);
             free().push(pool);
             answers
         };

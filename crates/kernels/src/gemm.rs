@@ -83,12 +83,26 @@ pub fn pack_transposed<T: Number>(w: &[T], k: usize, n: usize, out: &mut [T]) {
 }
 
 /// What to do with what is in C.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Into {
+#[derive(Debug, Clone, Copy)]
+pub enum Into<'a, T> {
     /// Write over it.
     Set,
     /// Add to it.
     Add,
+    /// Write max(A B + bias, least) over it.
+    Layer {
+        /// One number for each column.
+        bias: &'a [T],
+        /// For each element.
+        least: T,
+    },
+    /// Write A B + D X over it, for a diagonal D.
+    Beside {
+        /// D, and how far apart its numbers are.
+        diagonal: (&'a [T], usize),
+        /// X, and how far apart its rows are.
+        x: (&'a [T], usize),
+    },
 }
 
 /// C [m, n] = A [m, k] B [k, n], or C += A B; rows of C are `stride` apart.
@@ -101,7 +115,7 @@ pub fn gemm<T: Number>(
     b: Right<'_, T>,
     c: &mut [T],
     stride: usize,
-    into: Into,
+    into: Into<'_, T>,
 ) {
     if m == 0 || n == 0 {
         return;
@@ -115,8 +129,16 @@ pub fn gemm<T: Number>(
         assert!(a.data.len() > a_last, "A [{m}, {k}] in {} numbers", a.data.len());
         assert!(b.data.len() > b_last, "B [{k}, {n}] in {} numbers", b.data.len());
     }
+    match into {
+        Into::Layer { bias, .. } => assert!(bias.len() >= n, "{} biases for {n} columns", bias.len()),
+        Into::Beside { diagonal: (diagonal, step), x: (x, stride) } => {
+            assert!(diagonal.len() > (m - 1) * step, "D [{m}] in {} numbers", diagonal.len());
+            assert!(x.len() >= (m - 1) * stride + n, "X [{m}, {n}] in {} numbers", x.len());
+        }
+        _ => {}
+    }
     // SAFETY: the assertions bound every access.
-    unsafe { T::multiply([m, n, k], a, b, c.as_mut_ptr(), stride, into == Into::Add) }
+    unsafe { T::multiply([m, n, k], a, b, c.as_mut_ptr(), stride, into) }
 }
 
 /// A number that can be multiplied in tiles; see [`gemm`].
@@ -131,7 +153,7 @@ pub trait Multiply: Sized {
         b: Right<'_, Self>,
         c: *mut Self,
         stride: usize,
-        add: bool,
+        into: Into<'_, Self>,
     );
 }
 
@@ -143,6 +165,8 @@ trait Register<T>: Copy {
     unsafe fn store(self, to: *mut T);
     /// `a * b + self`.
     unsafe fn accumulate(self, a: Self, b: Self) -> Self;
+    /// The larger of two; of no number and a number, the number.
+    unsafe fn larger(self, other: Self) -> Self;
 }
 
 /// One number: for the last columns, and for `f64`, which is for tests.
@@ -169,6 +193,11 @@ impl<T: Number> Register<T> for T {
     #[inline(always)]
     unsafe fn accumulate(self, a: T, b: T) -> Self {
         a * b + self
+    }
+
+    #[inline(always)]
+    unsafe fn larger(self, other: T) -> Self {
+        Number::larger(self, other)
     }
 }
 
@@ -200,6 +229,11 @@ impl Register<f32> for Four {
     unsafe fn accumulate(self, a: Self, b: Self) -> Self {
         Four(std::array::from_fn(|lane| a.0[lane] * b.0[lane] + self.0[lane]))
     }
+
+    #[inline(always)]
+    unsafe fn larger(self, other: Self) -> Self {
+        Four(std::array::from_fn(|lane| Number::larger(self.0[lane], other.0[lane])))
+    }
 }
 
 /// ROWS by REGISTERS of C, over all of k.
@@ -209,7 +243,7 @@ unsafe fn tile<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS: us
     (mut a, a_row, a_column): (*const T, usize, usize),
     (mut b, b_row): (*const T, usize),
     (c, stride): (*mut T, usize),
-    add: bool,
+    (into, row, column): (&Into<'_, T>, usize, usize),
 ) {
     // SAFETY: the caller's: all rows, columns and steps are inside their matrices. A pointer moved beyond the last
     // step is not used.
@@ -228,12 +262,35 @@ unsafe fn tile<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS: us
             }
             (a, b) = (a.wrapping_add(a_column), b.wrapping_add(b_row));
         }
-        for (i, sums) in sums.iter().enumerate() {
-            for (register, sum) in sums.iter().enumerate() {
-                let to = c.add(i * stride + register * R::LANES);
-                let sum = if add { R::load(to).accumulate(R::splat(T::ONE), *sum) } else { *sum };
-                sum.store(to);
+        let to = (c, stride);
+        match *into {
+            Into::Set => store(sums, to, |sum, _, _| sum),
+            Into::Add => {
+                store(sums, to, |sum, i, j| R::load(c.add(i * stride + j)).accumulate(R::splat(T::ONE), sum))
             }
+            Into::Layer { bias, least } => store(sums, to, |sum, _, j| {
+                let bias = R::load(bias.as_ptr().add(column + j));
+                bias.accumulate(R::splat(T::ONE), sum).larger(R::splat(least))
+            }),
+            Into::Beside { diagonal: (diagonal, step), x: (x, stride) } => store(sums, to, |sum, i, j| {
+                let x = R::load(x.as_ptr().add((row + i) * stride + column + j));
+                sum.accumulate(R::splat(*diagonal.as_ptr().add((row + i) * step)), x)
+            }),
+        }
+    }
+}
+
+/// Writes what `finish` makes of the sums of a tile, each with its row and its first column.
+#[inline(always)]
+unsafe fn store<T, R: Register<T>, const ROWS: usize, const REGISTERS: usize>(
+    sums: [[R; REGISTERS]; ROWS],
+    (c, stride): (*mut T, usize),
+    finish: impl Fn(R, usize, usize) -> R,
+) {
+    for (i, sums) in sums.into_iter().enumerate() {
+        for (register, sum) in sums.into_iter().enumerate() {
+            // SAFETY: the caller's: the tile is inside of C.
+            unsafe { finish(sum, i, register * R::LANES).store(c.add(i * stride + register * R::LANES)) }
         }
     }
 }
@@ -246,7 +303,7 @@ unsafe fn columns<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS:
     b: Right<'_, T>,
     c: *mut T,
     stride: usize,
-    add: bool,
+    into: &Into<'_, T>,
 ) {
     for j in (from..to).step_by(REGISTERS * R::LANES) {
         // SAFETY: the caller's: column j and those of its tile are inside B and C, and so are all m rows of A and C.
@@ -254,19 +311,27 @@ unsafe fn columns<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS:
             let b = (b.data.as_ptr().wrapping_add(j / PANEL * b.panel + j % PANEL), b.row);
             let a_at = |i: usize| (a.data.as_ptr().wrapping_add(i * a.row), a.row, a.column);
             let c_at = |i: usize| (c.wrapping_add(i * stride + j), stride);
-            let whole = m - m % ROWS;
+            // Three rows or fewer would wait for their own sums: they share with the tile before them.
+            let few = m > ROWS && (1..4).contains(&(m % ROWS));
+            let whole = m - m % ROWS - if few { ROWS } else { 0 };
             for i in (0..whole).step_by(ROWS) {
-                tile::<T, R, ROWS, REGISTERS>(k, a_at(i), b, c_at(i), add);
+                tile::<T, R, ROWS, REGISTERS>(k, a_at(i), b, c_at(i), (into, i, j));
             }
-            macro_rules! rest {
-                ($($rows:literal)*) => {
-                    match m - whole {
-                        $($rows if $rows < ROWS => tile::<T, R, $rows, REGISTERS>(k, a_at(whole), b, c_at(whole), add),)*
-                        _ => {}
-                    }
-                };
+            let mut i = whole;
+            for rows in if few { [(m - whole).div_ceil(2), (m - whole) / 2] } else { [m - whole, 0] } {
+                macro_rules! rest {
+                    ($($rows:literal)*) => {
+                        match rows {
+                            $($rows if $rows <= ROWS => {
+                                tile::<T, R, $rows, REGISTERS>(k, a_at(i), b, c_at(i), (into, i, j));
+                            })*
+                            _ => {}
+                        }
+                    };
+                }
+                rest!(1 2 3 4 5 6 7 8 9 10 11);
+                i += rows;
             }
-            rest!(1 2 3 4 5 6 7 8 9 10 11);
         }
     }
 }
@@ -321,10 +386,10 @@ impl Multiply for f64 {
         b: Right<'_, f64>,
         c: *mut f64,
         stride: usize,
-        add: bool,
+        into: Into<'_, f64>,
     ) {
         // SAFETY: the caller's.
-        unsafe { columns::<f64, f64, 4, 1>([m, 0, n, k], a, b, c, stride, add) }
+        unsafe { columns::<f64, f64, 4, 1>([m, 0, n, k], a, b, c, stride, &into) }
     }
 }
 
@@ -335,23 +400,23 @@ impl Multiply for f32 {
         b: Right<'_, f32>,
         c: *mut f32,
         stride: usize,
-        add: bool,
+        into: Into<'_, f32>,
     ) {
         // SAFETY: the caller's; a level is in use only if the processor has its instructions.
         unsafe {
             let done = match crate::level() {
                 #[cfg(target_arch = "x86_64")]
-                crate::Level::Avx512 => x86::avx512([m, n, k], a, b, c, stride, add),
+                crate::Level::Avx512 => x86::avx512([m, n, k], a, b, c, stride, &into),
                 #[cfg(target_arch = "x86_64")]
-                crate::Level::Avx2 => x86::avx2([m, n, k], a, b, c, stride, add),
+                crate::Level::Avx2 => x86::avx2([m, n, k], a, b, c, stride, &into),
                 _ => {
                     let (wide, done) = (n / 8 * 8, n / 4 * 4);
-                    columns::<f32, Four, 4, 2>([m, 0, wide, k], a, b, c, stride, add);
-                    columns::<f32, Four, 4, 1>([m, wide, done, k], a, b, c, stride, add);
+                    columns::<f32, Four, 4, 2>([m, 0, wide, k], a, b, c, stride, &into);
+                    columns::<f32, Four, 4, 1>([m, wide, done, k], a, b, c, stride, &into);
                     done
                 }
             };
-            columns::<f32, f32, 4, 1>([m, done, n, k], a, b, c, stride, add);
+            columns::<f32, f32, 4, 1>([m, done, n, k], a, b, c, stride, &into);
         }
     }
 }
@@ -360,10 +425,10 @@ impl Multiply for f32 {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Left, Register, Right, columns};
+    use super::{Into, Left, Register, Right, columns};
 
     macro_rules! register {
-        ($type:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, |$a:ident, $b:ident, $sum:ident| $fma:expr) => {
+        ($type:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $larger:ident, |$a:ident, $b:ident, $sum:ident| $fma:expr) => {
             impl Register<f32> for $type {
                 const LANES: usize = $lanes;
 
@@ -391,16 +456,23 @@ mod x86 {
                     // SAFETY: the caller's.
                     unsafe { $fma }
                 }
+
+                #[inline(always)]
+                unsafe fn larger(self, other: Self) -> Self {
+                    // SAFETY: the caller's.
+                    unsafe { $larger(self, other) }
+                }
             }
         };
     }
 
-    register!(__m512, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, |a, b, sum| _mm512_fmadd_ps(
-        a, b, sum
-    ));
-    register!(__m256, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, |a, b, sum| _mm256_fmadd_ps(
-        a, b, sum
-    ));
+    register!(__m512, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_max_ps, |a, b, sum| {
+        _mm512_fmadd_ps(a, b, sum)
+    });
+    register!(__m256, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_max_ps, |a, b, sum| {
+        _mm256_fmadd_ps(a, b, sum)
+    });
+
     /// A product with tiles of so many rows by two registers, then by one; returns how many columns fill registers and are
     /// done.
     macro_rules! product {
@@ -418,14 +490,14 @@ mod x86 {
                 b: Right<'_, f32>,
                 c: *mut f32,
                 stride: usize,
-                add: bool,
+                into: &Into<'_, f32>,
             ) -> usize {
                 const LANES: usize = <$register as Register<f32>>::LANES;
                 let (wide, done) = (n - n % (2 * LANES), n - n % LANES);
                 // SAFETY: the caller's.
                 unsafe {
-                    columns::<f32, $register, $rows, 2>([m, 0, wide, k], a, b, c, stride, add);
-                    columns::<f32, $register, $rows, 1>([m, wide, done, k], a, b, c, stride, add);
+                    columns::<f32, $register, $rows, 2>([m, 0, wide, k], a, b, c, stride, into);
+                    columns::<f32, $register, $rows, 1>([m, wide, done, k], a, b, c, stride, into);
                 }
                 done
             }
@@ -497,6 +569,25 @@ mod tests {
                 .map(|(i, product)| product + f64::from(before[i / n * stride + i % n]))
                 .collect();
             assert_close(&c, stride, n, &added);
+
+            let (bias, diagonal, x) = (numbers(n, seed ^ 5), numbers(m * 2, seed ^ 6), numbers(m * stride, seed ^ 7));
+            let mut c = before.clone();
+            let into = Into::Layer { bias: &bias, least: -0.25 };
+            gemm([m, n, k], Left::rows(&a, k + spare), Right::packed(&packed, k), &mut c, stride, into);
+            let layer: Vec<f64> = (expected.iter().enumerate())
+                .map(|(i, product)| (product + f64::from(bias[i % n])).max(-0.25))
+                .collect();
+            assert_close(&c, stride, n, &layer);
+
+            let mut c = before.clone();
+            let into = Into::Beside { diagonal: (&diagonal, 2), x: (&x, stride) };
+            gemm([m, n, k], Left::rows(&a, k + spare), Right::packed(&packed, k), &mut c, stride, into);
+            let beside: Vec<f64> = (expected.iter().enumerate())
+                .map(|(i, product)| {
+                    product + f64::from(diagonal[i / n * 2]) * f64::from(x[i / n * stride + i % n])
+                })
+                .collect();
+            assert_close(&c, stride, n, &beside);
 
             // C = A' B for A [k, m], and C = A B' for B [n, k].
             let (left, right) = (numbers(k * m, seed ^ 3), numbers(n * k, seed ^ 4));

@@ -3,7 +3,7 @@
 use crate::Number;
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::level::vectorized;
-use crate::rows::{sum, transpose};
+use crate::rows::{sum, total, transpose};
 
 /// What edge reconstruction does with a pair's inner product.
 #[derive(Debug, Clone, Copy)]
@@ -38,16 +38,18 @@ pub fn edges<T: Number>(
     turned: &mut [T],
     d_z: Option<&mut [T]>,
 ) -> (f64, DecoderGradient) {
-    let stride = inner_products([nodes, width], z, logits, turned);
+    let Some(d_z) = d_z else {
+        let loss = edges_loss([nodes, width], decoder, z, edges, logits, turned);
+        return (loss, DecoderGradient::default());
+    };
+    let stride = inner_products([nodes, width], false, z, logits, turned);
     // An edge's loss is softplus(-x) = softplus(x) - x: the logits of edges are taken off once.
     let both = |&(i, j): &(u32, u32)| [i as usize * stride + j as usize, j as usize * stride + i as usize];
     let logit = |dot: T| decoder.scale * dot + decoder.bias;
     let of_edges: f64 = edges.iter().flat_map(both).map(|place| logit(logits[place]).f64()).sum();
-    let (mut loss, mut gradient) = (-of_edges, DecoderGradient::default());
-    if d_z.is_some() {
-        let dots_of_edges: f64 = edges.iter().flat_map(both).map(|place| logits[place].f64()).sum();
-        gradient = DecoderGradient { scale: -dots_of_edges, bias: -(2.0 * edges.len() as f64) };
-    }
+    let dots_of_edges: f64 = edges.iter().flat_map(both).map(|place| logits[place].f64()).sum();
+    let mut gradient = DecoderGradient { scale: -dots_of_edges, bias: -(2.0 * edges.len() as f64) };
+    let mut loss = -of_edges;
     for node in 0..nodes {
         let row = &mut logits[node * stride..][..stride];
         let (row_loss, d_scale, d_bias) = softplus_row(decoder.scale, decoder.bias, node, nodes, row);
@@ -55,23 +57,45 @@ pub fn edges<T: Number>(
         gradient.scale += d_scale.f64();
         gradient.bias += d_bias.f64();
     }
-    if let Some(d_z) = d_z {
-        for place in edges.iter().flat_map(both) {
-            logits[place] -= T::ONE;
-        }
-        // The logits are symmetric, so both ends of a pair give the same: twice one of them.
-        gemm([nodes, width, nodes], Left::rows(logits, stride), Right::rows(z, width), d_z, width, Into::Set);
-        let factor = T::of(2.0 * weight) * decoder.scale;
-        d_z[..nodes * width].iter_mut().for_each(|d| *d *= factor);
-        gradient.scale *= weight;
-        gradient.bias *= weight;
+    for place in edges.iter().flat_map(both) {
+        logits[place] -= T::ONE;
     }
+    // The logits are symmetric, so both ends of a pair give the same: twice one of them.
+    gemm([nodes, width, nodes], Left::rows(logits, stride), Right::rows(z, width), d_z, width, Into::Set);
+    let factor = T::of(2.0 * weight) * decoder.scale;
+    d_z[..nodes * width].iter_mut().for_each(|d| *d *= factor);
+    gradient.scale *= weight;
+    gradient.bias *= weight;
     (loss, gradient)
 }
 
-/// The inner products of all nodes with each other, in rows that are as far apart as is returned.
+/// The loss of [`edges`] alone: each pair once, and twice that.
+fn edges_loss<T: Number>(
+    [nodes, width]: [usize; 2],
+    decoder: Decoder<T>,
+    z: &[T],
+    edges: &[(u32, u32)],
+    dots: &mut [T],
+    turned: &mut [T],
+) -> f64 {
+    let stride = inner_products([nodes, width], true, z, dots, turned);
+    let logit = |&(i, j): &(u32, u32)| {
+        let (first, second) = (i.min(j) as usize, i.max(j) as usize);
+        (decoder.scale * dots[first * stride + second] + decoder.bias).f64()
+    };
+    let of_edges: f64 = edges.iter().map(logit).sum();
+    let row = |node: usize| {
+        let dots = &dots[node * stride..][..stride];
+        softplus_after(decoder.scale, decoder.bias, node, nodes, dots).f64()
+    };
+    2.0 * ((0..nodes).map(row).sum::<f64>() - of_edges)
+}
+
+/// The inner products of all nodes with each other, or `upper`, of each at least with those after it, in rows that are as far
+/// apart as is returned.
 fn inner_products<T: Number>(
     [nodes, width]: [usize; 2],
+    upper: bool,
     z: &[T],
     products: &mut [T],
     turned: &mut [T],
@@ -80,8 +104,15 @@ fn inner_products<T: Number>(
     let (turned, zeros) = turned.split_at_mut(width * stride);
     zeros[..width].fill(T::ZERO);
     transpose([nodes, stride, width], z, width, zeros, turned, stride);
-    let (left, right) = (Left::rows(z, width), Right::rows(turned, stride));
-    gemm([nodes, stride, width], left, right, products, stride, Into::Set);
+    let left = Left::rows(z, width);
+    if !upper {
+        gemm([nodes, stride, width], left, Right::rows(turned, stride), products, stride, Into::Set);
+        return stride;
+    }
+    for first in (0..stride).step_by(16) {
+        let right = Right::rows(&turned[first..], stride);
+        gemm([nodes.min(first + 16), 16, width], left, right, &mut products[first..], stride, Into::Set);
+    }
     stride
 }
 
@@ -94,7 +125,7 @@ pub fn edge_logits<T: Number>(
     products: &mut [T],
     turned: &mut [T],
 ) -> Vec<T> {
-    let stride = inner_products([nodes, width], z, products, turned);
+    let stride = inner_products([nodes, width], true, z, products, turned);
     let row = |node: usize| &products[node * stride + node + 1..node * stride + nodes];
     (0..nodes).flat_map(|node| row(node).iter().map(|dot| decoder.scale * *dot + decoder.bias)).collect()
 }
@@ -106,7 +137,6 @@ fn softplus_row(scale: T, bias: T, node: usize, nodes: usize, row: &mut [T]) -> 
     // Far below zero, a logit has neither loss nor gradient.
     let nothing = T::of(-1e30);
     let (mut linear, mut d_scale, mut d_bias) = ([T::ZERO; 16], [T::ZERO; 16], [T::ZERO; 16]);
-    // The sum of logarithms of numbers between 1 and 2 is the logarithm of their product: one logarithm per lane.
     let mut product = [T::ONE; 16];
     row[node] = T::ZERO;
     for (chunk, row) in row.chunks_exact_mut(16).enumerate() {
@@ -124,13 +154,36 @@ fn softplus_row(scale: T, bias: T, node: usize, nodes: usize, row: &mut [T]) -> 
             row[lane] = sigmoid;
         }
     }
-    let logs: f64 = product.iter().map(|product| product.f64().ln()).sum();
-    (
-        crate::rows::total(linear) + T::of(logs),
-        crate::rows::total(d_scale),
-        crate::rows::total(d_bias),
-    )
+    (total(linear) + log_of_product(product), total(d_scale), total(d_bias))
 }
+}
+
+vectorized! {
+/// The sum over the nodes after `node` of the softplus of their logits.
+fn softplus_after(scale: T, bias: T, node: usize, nodes: usize, dots: &[T]) -> T {
+    // Far below zero, a logit has no loss.
+    let nothing = T::of(-1e30);
+    let (mut linear, mut product) = ([T::ZERO; 16], [T::ONE; 16]);
+    let first = (node + 1) / 16;
+    for (chunk, dots) in dots.as_chunks::<16>().0.iter().enumerate().skip(first) {
+        for lane in 0..16 {
+            let place = chunk * 16 + lane;
+            let x = if place <= node || place >= nodes { nothing } else { dots[lane].fma::<FMA>(scale, bias) };
+            linear[lane] += x.larger(T::ZERO);
+            product[lane] *= T::ONE + (-x.abs()).exp::<FMA>();
+        }
+    }
+    total(linear) + log_of_product(product)
+}
+}
+
+/// The sum of logarithms of numbers between 1 and 2, of which lanes have the products. Two logarithms, and in double precision: what
+/// does not overflow in a lane does not either.
+#[inline(always)]
+fn log_of_product<T: Number>(lanes: [T; 16]) -> T {
+    let (first, second) = lanes.split_at(8);
+    let log = |lanes: &[T]| lanes.iter().map(|lane| lane.f64()).product::<f64>().ln();
+    T::of(log(first) + log(second))
 }
 
 /// Cross entropy of a binary label and its logit: the loss and its derivative.

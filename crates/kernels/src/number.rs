@@ -20,6 +20,7 @@ pub trait Number:
     + SubAssign
     + MulAssign
     + crate::gemm::Multiply
+    + crate::rows::Transpose
     + 'static
 {
     /// 0.

@@ -212,20 +212,16 @@ pub fn mix<T: Number>(pairs: &Pairs, width: usize, a: &[T], x: Rows<'_, T>, out:
     for group in pairs.groups.iter().filter(|group| !group.rows.is_empty()) {
         let (a, rows) = (&a[group.start..], group.rows.len());
         let out = &mut out[group.rows.start * stride..];
-        if group.own {
-            let own = &a[group.width() - 1..];
-            scale_rows(
-                rows,
-                width,
-                own,
-                group.stride,
-                &x.data[group.rows.start * x.stride..],
-                x.stride,
-                out,
-                stride,
-            );
+        let mut into = match group.own {
+            true => Into::Beside {
+                diagonal: (&a[group.width() - 1..], group.stride),
+                x: (&x.data[group.rows.start * x.stride..], x.stride),
+            },
+            false => Into::Set,
+        };
+        if group.blocks().next().is_none() {
+            gemm([rows, width, 0], Left::rows(&[], 0), Right::rows(&[], 0), out, stride, into);
         }
-        let mut into = if group.own { Into::Add } else { Into::Set };
         for (columns, place) in group.blocks() {
             let x = Right::rows(&x.data[columns.start * x.stride..], x.stride);
             gemm([rows, width, columns.len()], Left::rows(&a[place..], group.stride), x, out, stride, into);
@@ -288,8 +284,9 @@ pub fn dots<T: Number>(
             turned.fill(T::ZERO);
         }
         while let Some((columns, place)) = blocks.next() {
-            // The last one fills up the lines.
-            let end = if blocks.peek().is_some() { columns.len() } else { stride - place };
+            // The last one fills up the lines. It writes over what the first wrote too much, in whole eights.
+            let whole = columns.len().next_multiple_of(8);
+            let end = if blocks.peek().is_some() { whole } else { stride - place };
             let from = &y.data[columns.start * y.stride..];
             transpose([columns.len(), end, width], from, y.stride, zeros, &mut turned[place..], stride);
         }

@@ -15,12 +15,15 @@
 //! heads, the sigmoid and directed attention are options of the authors' code. Deviation from it: heads that stand
 //! side by side share the width among them, where theirs are each as wide as the model.
 
+use gct_kernels::Number;
 use gct_kernels::engine::{Attend, Columns, Engine, Leash, Linear, Reach};
 use gct_kernels::pairs;
 use gct_kernels::weights::Dense;
 use serde::{Deserialize, Serialize};
 
+use super::block::Projection;
 use super::config::check_whole;
+use super::frozen::{Freezer, times_transposed};
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
 
@@ -90,12 +93,22 @@ impl AttentionConfig {
 }
 
 /// The attention of one block, or its values alone.
+#[derive(Clone)]
 pub(super) struct Heads {
-    projection: Dense,
-    has_attention: bool,
+    projection: Projection,
+    keys: Option<Keys>,
     join: Option<Dense>,
     config: AttentionConfig,
     width: usize,
+}
+
+/// What queries are held against.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// Columns of the projection.
+    Projected,
+    /// The nodes themselves: the query has been through the matrix of the keys too.
+    Nodes,
 }
 
 impl Heads {
@@ -113,18 +126,57 @@ impl Heads {
             true => parameters.matrix(&format!("{name}.query_key_value"), width, 3 * columns),
             false => parameters.matrix(&format!("{name}.value"), width, columns),
         };
+        let (projection, keys) = (Projection::Matrix(projection), has_attention.then_some(Keys::Projected));
         let joins = config.heads > 1 && config.join == Join::Concat;
         let join = joins.then(|| parameters.matrix(&format!("{name}.join"), columns, width));
-        Heads { projection, has_attention, join, config: config.clone(), width }
+        Heads { projection, keys, join, config: config.clone(), width }
+    }
+
+    /// Has products made beforehand; see `frozen`. `of_embedding` are nodes as they come; without `attends`, values are all that
+    /// is wanted of them.
+    pub(super) fn freeze<T: Number>(
+        &mut self,
+        of_embedding: bool,
+        attends: bool,
+        freezer: &mut Freezer<'_, T>,
+    ) {
+        let Projection::Matrix(matrix) = self.projection else { return };
+        let (heads, width) = (self.config.heads, self.config.head_width(self.width));
+        let part = |part: usize, head: usize| {
+            let first = (part * heads + head) * width;
+            freezer.columns(matrix, first..first + width)
+        };
+        let values = self.values_part();
+        self.keys = self.keys.filter(|_| attends);
+        let mut matrices: Vec<Vec<T>> = match self.keys {
+            None => Vec::new(),
+            // One product instead of two only if it is no wider than one of them.
+            Some(_) if width == self.width => {
+                self.keys = Some(Keys::Nodes);
+                (0..heads).map(|head| times_transposed(width, &part(0, head), &part(1, head))).collect()
+            }
+            Some(_) => (0..2 * heads).map(|place| part(place / heads, place % heads)).collect(),
+        };
+        matrices.extend((0..heads).map(|head| part(values, head)));
+        self.projection = freezer.projection(of_embedding, &matrices);
     }
 
     pub(super) fn has_attention(&self) -> bool {
-        self.has_attention
+        self.keys.is_some()
     }
 
-    /// Queries, keys and values of nodes.
-    pub(super) fn project<E: Engine>(&self, engine: &mut E, x: &E::Matrix) -> E::Matrix {
-        engine.linear(x, Linear::plain(self.projection))
+    /// Queries, keys and values of nodes. `ids` are their rows of the embedding.
+    pub(super) fn project<E: Engine>(&self, engine: &mut E, ids: &[u32], x: &E::Matrix) -> E::Matrix {
+        self.projection.of(engine, ids, x)
+    }
+
+    /// Which part of the projection the values are.
+    fn values_part(&self) -> usize {
+        match self.keys {
+            None => 0,
+            Some(Keys::Nodes) => 1,
+            Some(Keys::Projected) => 2,
+        }
     }
 
     fn columns<'a, M>(&self, projected: &'a M, part: usize, head: usize) -> Columns<'a, M> {
@@ -132,11 +184,12 @@ impl Heads {
         Columns { matrix: projected, first: (part * self.config.heads + head) * width, width }
     }
 
-    /// The attention of each head, over the nodes within reach. `before` are those of the block before, with the weight of
+    /// The attention of each head among nodes `x`, over those within reach. `before` are those of the block before, with the weight of
     /// the divergence from them.
     pub(super) fn attend<E: Engine>(
         &self,
         engine: &mut E,
+        x: &E::Matrix,
         projected: &E::Matrix,
         before: Option<(&[E::Attention], f64)>,
         reach: Reach,
@@ -149,7 +202,11 @@ impl Heads {
         (0..self.config.heads)
             .map(|head| {
                 let leash = before.map(|(before, weight)| Leash { before: &before[head], weight });
-                let [query, key] = [0, 1].map(|part| self.columns(projected, part, head));
+                let query = self.columns(projected, 0, head);
+                let key = match self.keys {
+                    Some(Keys::Nodes) => Columns { matrix: x, first: 0, width: self.width },
+                    _ => self.columns(projected, 1, head),
+                };
                 engine.attend(query, key, Attend { scale, normalizer, leash, reach })
             })
             .collect()
@@ -163,7 +220,7 @@ impl Heads {
         projected: &E::Matrix,
         reach: Reach,
     ) -> E::Matrix {
-        let values = if self.has_attention { 2 } else { 0 };
+        let values = self.values_part();
         let mut mixed: Vec<E::Matrix> = (attentions.iter().enumerate())
             .map(|(head, attention)| engine.mix(attention, self.columns(projected, values, head), reach))
             .collect();

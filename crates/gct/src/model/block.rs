@@ -60,7 +60,32 @@ pub(super) fn dropout(pass: Pass, rate: f64, layer: u32, width: usize) -> Option
     Some(Dropout::new(rate, key.wrapping_add(layer.wrapping_mul(0x9e37_79b9)), pass.first_node * width))
 }
 
+/// What makes values of nodes, and queries and keys.
+#[derive(Clone, Copy)]
+pub(super) enum Projection {
+    /// A matrix.
+    Matrix(Dense),
+    /// In the first block of a frozen model: what a matrix makes of each row of the embedding.
+    Table {
+        /// It.
+        table: Vector,
+        /// How many numbers each row has.
+        columns: usize,
+    },
+}
+
+impl Projection {
+    /// That of nodes `x`. `ids` are their rows of the embedding.
+    pub(super) fn of<E: Engine>(self, engine: &mut E, ids: &[u32], x: &E::Matrix) -> E::Matrix {
+        match self {
+            Projection::Matrix(weight) => engine.linear(x, Linear::plain(weight)),
+            Projection::Table { table, columns } => engine.embed(table, columns, ids),
+        }
+    }
+}
+
 /// What follows the mixing.
+#[derive(Clone)]
 pub(super) struct Mlp {
     mixed_norm: Norm,
     hidden: (Dense, Vector),

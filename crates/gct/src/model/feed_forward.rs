@@ -6,6 +6,7 @@
 //!
 //! The number of layers is the paper's, chosen to match the parameters of Transformer and GCT.
 
+use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Linear, Norm};
 use gct_kernels::rows::Activation;
 use gct_kernels::weights::{Dense, Vector};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::{check_rate, dropout, norm};
 use super::config::check_whole;
+use super::frozen::Freezer;
 use super::parameters::Parameters;
 use super::{Nodes, Pass};
 use crate::error::Result;
@@ -75,11 +77,13 @@ impl DeepConfig {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct FeedForward {
     before: Vec<Layer>,
     after: Vec<Layer>,
 }
 
+#[derive(Clone)]
 struct Layer {
     weight: Dense,
     bias: Vector,
@@ -103,6 +107,14 @@ impl FeedForward {
             before: layers("before_sum", 0, layers_before_sum, dropout),
             after: layers("after_sum", layers_before_sum, layers_after_sum, post_dropout),
         }
+    }
+
+    /// See `frozen`: nodes do not see each other before the sum. Returns what takes the place of the embedding.
+    pub(super) fn freeze<T: Number>(&mut self, freezer: &mut Freezer<'_, T>) -> Vector {
+        let layers = std::mem::take(&mut self.before);
+        freezer.embedding_through(|tape, x| {
+            layers.iter().fold(x, |x, layer| layer.forward(tape, &x, Pass::LOOKING))
+        })
     }
 
     pub(super) fn forward<E: Engine>(&self, engine: &mut E, mut x: E::Matrix, pass: Pass) -> Nodes<E> {

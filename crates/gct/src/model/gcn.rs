@@ -8,14 +8,15 @@
 //! |---|---|---|
 //! | W(j) | `blocks.j.value` | [width, width] |
 
-use gct_kernels::engine::{Columns, Engine, Linear, Reach};
-use gct_kernels::weights::Dense;
+use gct_kernels::Number;
+use gct_kernels::engine::{Columns, Engine, Reach};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::block::{Dropouts, Mlp};
+use super::block::{Dropouts, Mlp, Projection};
 use super::config::check_whole;
+use super::frozen::Freezer;
 use super::head::known_edges;
 use super::parameters::Parameters;
 use super::{Nodes, Pass};
@@ -48,8 +49,9 @@ impl GcnConfig {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Gcn {
-    convolutions: Vec<(Dense, Mlp)>,
+    convolutions: Vec<(Projection, Mlp)>,
     width: usize,
 }
 
@@ -58,14 +60,23 @@ impl Gcn {
         let width = config.width;
         let convolution = |number: usize| {
             let value = parameters.matrix(&format!("blocks.{number}.value"), width, width);
-            (value, Mlp::new(number, width, config.dropout, parameters))
+            (Projection::Matrix(value), Mlp::new(number, width, config.dropout, parameters))
         };
         Gcn { convolutions: (0..config.convolutions).map(convolution).collect(), width }
+    }
+
+    /// See `frozen`.
+    pub(super) fn freeze<T: Number>(&mut self, freezer: &mut Freezer<'_, T>) {
+        let (first, _) = &mut self.convolutions[0];
+        if let Projection::Matrix(value) = *first {
+            *first = freezer.projection(true, &[freezer.columns(value, 0..self.width)]);
+        }
     }
 
     pub(super) fn forward<E: Engine>(
         &self,
         engine: &mut E,
+        ids: &[u32],
         mut x: E::Matrix,
         mixing: &[f32],
         wanted: Reach,
@@ -74,7 +85,7 @@ impl Gcn {
         let mixing = engine.given(mixing);
         for (number, (value, mlp)) in self.convolutions.iter().enumerate() {
             let reach = wanted.further(self.convolutions.len() - 1 - number);
-            let values = engine.linear(&x, Linear::plain(*value));
+            let values = value.of(engine, ids, &x);
             let mixed = engine.mix(&mixing, Columns { matrix: &values, first: 0, width: self.width }, reach);
             x = mlp.forward(engine, &x, &mixed, reach, pass);
         }

@@ -10,12 +10,14 @@
 //! has two readings, see [`Regularizer`]; with directed attention, P keeps only the pairs that look away from the visit, and its
 //! rows are normalised again, where the authors' code leaves it whole.
 
+use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
 use super::config::{check_weight, check_whole};
+use super::frozen::Freezer;
 use super::parameters::Parameters;
 use super::{Nodes, Pass};
 use crate::error::Result;
@@ -74,6 +76,7 @@ impl GctConfig {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Gct {
     blocks: Vec<(Heads, Mlp)>,
     config: GctConfig,
@@ -90,9 +93,17 @@ impl Gct {
         Gct { blocks: (0..config.blocks).map(block).collect(), config: config.clone() }
     }
 
+    /// See `frozen`. Block 1 mixes with P, whatever it would attend to.
+    pub(super) fn freeze<T: Number>(&mut self, freezer: &mut Freezer<'_, T>) {
+        for (number, (heads, _)) in self.blocks.iter_mut().enumerate() {
+            heads.freeze(number == 0, number > 0, freezer);
+        }
+    }
+
     pub(super) fn forward<E: Engine>(
         &self,
         engine: &mut E,
+        ids: &[u32],
         mut x: E::Matrix,
         prior: &[f32],
         wanted: Reach,
@@ -104,14 +115,14 @@ impl Gct {
             // The regulariser wants the attention of all nodes, and so all nodes before the last block.
             let left = self.blocks.len() - 1 - number;
             let reach = if pass.regularizes && left > 0 { Reach::ALL } else { wanted.further(left) };
-            let projected = heads.project(engine, &x);
+            let projected = heads.project(engine, ids, &x);
             let mut mixing = &prior;
             if heads.has_attention() && (pass.regularizes || number > 0) {
                 let (leash, attending) = match pass.regularizes {
                     true => (Some((&before[..], self.weight(pass))), Reach::ALL),
                     false => (None, reach),
                 };
-                before = heads.attend(engine, &projected, leash, attending);
+                before = heads.attend(engine, &x, &projected, leash, attending);
                 if number > 0 {
                     mixing = &before;
                 }

@@ -62,6 +62,7 @@ impl HeadConfig {
 }
 
 /// The head of a model.
+#[derive(Clone)]
 pub(super) enum Head {
     /// Scale and bias, if inner products have them.
     Edges(Option<DecoderParameters>),
@@ -77,6 +78,7 @@ pub(super) enum Head {
 }
 
 /// A linear layer that gives logits.
+#[derive(Clone)]
 pub(super) struct Output {
     weight: Dense,
     bias: Vector,

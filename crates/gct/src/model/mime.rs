@@ -54,6 +54,7 @@ impl MimeConfig {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Mime {
     gate: (Dense, Vector),
     out: (Dense, Vector),

@@ -1,6 +1,7 @@
 //! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep are layers on each
 //! node and a sum. Each has a file of its own; what they share is in `block` and `attention`. All are written in the
-//! operations of an `Engine`: `play` runs them on this processor, and other engines can take a model through `run`.
+//! operations of an `Engine`: `play` runs them on this processor, and other engines can take a model through `run`. A model that
+//! has learned is asked as a `Frozen` one, which is faster.
 //!
 //! | name | mixes with | file |
 //! |---|---|---|
@@ -12,26 +13,26 @@
 //! | `shallow`, `deep` | nothing | `feed_forward.rs` |
 //! | `mime` | the true edges from diagnoses to treatments | `mime.rs` |
 
-use std::borrow::Cow;
-
 use gct_kernels::Number;
-use gct_kernels::engine::{Engine, Reach};
+use gct_kernels::engine::Engine;
 use gct_kernels::pairs::Pairs;
 pub use gct_kernels::tape::Pool;
-use gct_kernels::tape::Tape;
-use gct_kernels::weights::{Vector, Weights};
+use gct_kernels::weights::Weights;
 
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 
 mod attention;
 mod block;
+mod chunks;
 mod config;
 mod feed_forward;
+mod frozen;
 mod gcn;
 mod gct;
 mod head;
 mod mime;
+mod network;
 mod parameters;
 mod step;
 mod transformer;
@@ -41,32 +42,23 @@ pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
 pub use config::Config;
 pub use feed_forward::{DeepConfig, ShallowConfig};
+pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
 pub use gct::{GctConfig, Regularizer};
 pub use head::{HeadConfig, Targets};
 pub use mime::MimeConfig;
+pub use network::View;
+use network::{Network, Nodes};
 pub use parameters::{Named, Parameters};
-pub use step::{Learning, Progress, Scratch, Trainer};
+pub use step::{Learning, Progress, Trainer};
 pub use transformer::TransformerConfig;
-
-/// The layers of a model.
-enum Layers {
-    Gct(gct::Gct),
-    Transformer(transformer::Transformer),
-    Gcn(gcn::Gcn),
-    FeedForward(feed_forward::FeedForward),
-    Mime(mime::Mime),
-}
 
 /// A model with its head and its weights.
 pub struct Model<T> {
-    config: Config,
+    network: Network,
     rows: EmbeddingRows,
-    embedding: Vector,
-    layers: Layers,
     head_config: HeadConfig,
-    head: head::Head,
     parameters: Parameters,
     weights: Weights<T>,
 }
@@ -102,14 +94,13 @@ pub struct Outcome {
     pub regularizer: f64,
 }
 
-/// Where the rows of nodes have got to.
-struct Nodes<E: Engine> {
-    /// One row per node that the head looks at.
-    all: E::Matrix,
-    /// One row per visit.
-    visits: E::Matrix,
-    /// The attention of each head of each block, if it has any.
-    attentions: Vec<Vec<E::Attention>>,
+impl Outcome {
+    fn sum(parts: &[Outcome]) -> Outcome {
+        Outcome {
+            prediction: parts.iter().map(|part| part.prediction).sum(),
+            regularizer: parts.iter().map(|part| part.regularizer).sum(),
+        }
+    }
 }
 
 impl<T: Number> Model<T> {
@@ -128,36 +119,15 @@ impl<T: Number> Model<T> {
         rows: EmbeddingRows,
         values: impl FnOnce(&Parameters) -> Result<Vec<T>>,
     ) -> Result<Self> {
-        config.check()?;
         let mut parameters = Parameters::default();
-        let width = config.width();
-        let embedding = parameters.table("embedding", rows.count(), width);
-        let layers = match config {
-            Config::Gct(config) => Layers::Gct(gct::Gct::new(config, &mut parameters)),
-            Config::Transformer(config) => {
-                Layers::Transformer(transformer::Transformer::new(config, &mut parameters))
-            }
-            Config::Gcn(config) | Config::GcnP(config) | Config::GcnRandom(config) => {
-                Layers::Gcn(gcn::Gcn::new(config, &mut parameters))
-            }
-            Config::Shallow(config) => {
-                Layers::FeedForward(feed_forward::FeedForward::shallow(config, &mut parameters))
-            }
-            Config::Deep(config) => {
-                Layers::FeedForward(feed_forward::FeedForward::deep(config, &mut parameters))
-            }
-            Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, &mut parameters)?),
-        };
-        let head_config = head.clone();
-        let head = head::Head::new(head, config, rows, &mut parameters)?;
+        let network = Network::new(config, head, rows, &mut parameters)?;
         let weights = Weights::new(parameters.plan().clone(), values(&parameters)?);
-        let config = config.clone();
-        Ok(Model { config, rows, embedding, layers, head_config, head, parameters, weights })
+        Ok(Model { network, rows, head_config: head.clone(), parameters, weights })
     }
 
     /// The settings.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.network.config
     }
 
     /// What it predicts.
@@ -177,7 +147,7 @@ impl<T: Number> Model<T> {
 
     /// Numbers per node, and per visit.
     pub fn width(&self) -> usize {
-        self.config.width()
+        self.network.config.width()
     }
 
     /// A row of the embedding.
@@ -185,8 +155,8 @@ impl<T: Number> Model<T> {
     /// # Panics
     /// If there is no such row.
     pub fn embedding(&self, row: u32) -> &[T] {
-        let width = self.config.width();
-        &self.embedding.of(self.weights.values())[row as usize * width..][..width]
+        let width = self.network.config.width();
+        &self.network.embedding.of(self.weights.values())[row as usize * width..][..width]
     }
 
     /// The weights.
@@ -204,10 +174,10 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If edges are needed and not known.
     pub fn check_data(&self, edges_are_known: bool) -> Result<()> {
-        match (edges_are_known, &self.head) {
-            (false, _) if self.config.needs_edges() => Err(Error::setting(
+        match (edges_are_known, &self.network.head) {
+            (false, _) if self.network.config.needs_edges() => Err(Error::setting(
                 "model",
-                self.config.name(),
+                self.network.config.name(),
                 "a model that is not given the true edges, because the data have none; try gct or gcn_p",
             )),
             (false, head::Head::Edges(_)) => Err(Error::setting(
@@ -219,16 +189,14 @@ impl<T: Number> Model<T> {
         }
     }
 
+    /// A pass over a whole batch without dropout.
+    pub fn pass(&self, batch: &[Example], targets: &Targets<'_>, regularizes: bool) -> Pass {
+        self.network.pass(batch, targets, regularizes)
+    }
+
     /// The pairs of nodes of each example that this model mixes along.
     pub fn graphs(&self, examples: &[Example]) -> Vec<Pairs> {
-        let pairs = |example: &Example| {
-            let pairs = match self.config.is_unrestricted() {
-                true => Cow::Owned(Pairs::full(example.nodes())),
-                false => Cow::Borrowed(&example.allowed),
-            };
-            if self.config.is_directed() { pairs.directed() } else { pairs.into_owned() }
-        };
-        examples.iter().map(pairs).collect()
+        self.network.graphs(examples)
     }
 
     /// The loss of some examples of a batch, on this processor; with gradients, theirs is added.
@@ -243,14 +211,7 @@ impl<T: Number> Model<T> {
         pool: &mut Pool<T>,
         gradients: Option<&mut [T]>,
     ) -> Outcome {
-        let graphs = self.graphs(examples);
-        let mut tape = Tape::new(&self.weights, &graphs, pool, gradients.is_some());
-        let outcome = self.run(&mut tape, &graphs, examples, targets, pass);
-        match gradients {
-            Some(gradients) => tape.back(gradients),
-            None => tape.finish(),
-        }
-        outcome
+        self.network.play(&self.weights, examples, targets, pass, pool, gradients)
     }
 
     /// The loss of some examples of a batch, on any engine. `graphs` are those of [`Model::graphs`].
@@ -265,151 +226,12 @@ impl<T: Number> Model<T> {
         targets: &Targets<'_>,
         pass: Pass,
     ) -> Outcome {
-        let (auxiliary, nodes) = self.forward(engine, graphs, examples, self.head.reach(), pass);
-        let prediction = self.head.loss(engine, &nodes, examples, targets, pass);
-        let regularizer = match &self.layers {
-            Layers::Gct(gct) if pass.regularizes => gct.regularizer(engine.divergence(), pass),
-            _ => auxiliary,
-        };
-        Outcome { prediction, regularizer }
+        self.network.run(engine, graphs, examples, targets, pass)
     }
 
-    /// What the head says of a few examples, without dropout: one list of logits for each. Only the rows that they depend on are
-    /// computed.
-    fn answers_at_once(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
-        let graphs = self.graphs(examples);
-        let mut tape = Tape::new(&self.weights, &graphs, pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, self.head.reach(), Pass::LOOKING);
-        let answers = match (&self.head, self.head.logits(&mut tape, &nodes, examples)) {
-            (head::Head::Edges(decoder), _) => tape.edge_logits(&nodes.all, *decoder),
-            (_, logits) => {
-                let logits = logits.expect("only edges have no logits");
-                let data = tape.data(&logits);
-                data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
-            }
-        };
-        tape.finish();
-        answers
-    }
-
-    /// The vectors of the visits of a few examples, without dropout.
-    fn visits_at_once(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
-        let graphs = self.graphs(examples);
-        let mut tape = Tape::new(&self.weights, &graphs, pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::FIRST, Pass::LOOKING);
-        let visits = tape.data(&nodes.visits).chunks_exact(self.width()).map(<[T]>::to_vec).collect();
-        tape.finish();
-        visits
-    }
-
-    /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each
-    /// block.
+    /// Gives `look` what was computed on the way of a forward pass as it is learned: hidden states of the nodes, logits, and
+    /// attention of each block.
     pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&View<'_, T>) -> R) -> R {
-        let (graphs, mut pool) = (self.graphs(examples), Pool::default());
-        let mut tape = Tape::new(&self.weights, &graphs, &mut pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::ALL, Pass::LOOKING);
-        let logits =
-            self.head.can_answer(examples).then(|| self.head.logits(&mut tape, &nodes, examples)).flatten();
-        look(&View { tape: &tape, nodes: &nodes, logits, graphs: &graphs })
-    }
-
-    /// The share of these examples in an auxiliary loss, and the nodes that are wanted.
-    fn forward<E: Engine>(
-        &self,
-        engine: &mut E,
-        graphs: &[Pairs],
-        examples: &[Example],
-        wanted: Reach,
-        pass: Pass,
-    ) -> (f64, Nodes<E>) {
-        let ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
-        let embedded = engine.embed(self.embedding, self.config.width(), &ids);
-        let given = |matrix: fn(&Example) -> Vec<f32>| compact(examples, graphs, matrix);
-        let prior = || match self.config.is_directed() {
-            true => given(directed_prior),
-            false => examples.iter().flat_map(|example| example.prior.iter().copied()).collect(),
-        };
-        let nodes = match &self.layers {
-            Layers::Gct(gct) => gct.forward(engine, embedded, &prior(), wanted, pass),
-            Layers::Transformer(transformer) => transformer.forward(engine, embedded, wanted, pass),
-            Layers::Gcn(gcn) => {
-                let mixing = match &self.config {
-                    Config::Gcn(_) => given(gcn::normalized_adjacency),
-                    Config::GcnRandom(_) => given(gcn::random_weights),
-                    _ => prior(),
-                };
-                gcn.forward(engine, embedded, &mixing, wanted, pass)
-            }
-            Layers::FeedForward(layers) => layers.forward(engine, embedded, pass),
-            Layers::Mime(mime) => {
-                let pairs = [given(mime::orders), given(mime::members)];
-                return mime.forward(engine, &embedded, [&pairs[0], &pairs[1]], examples, pass);
-            }
-        };
-        (0.0, nodes)
-    }
-}
-
-/// The pair numbers of all examples, out of a matrix over the nodes of each.
-fn compact(examples: &[Example], graphs: &[Pairs], matrix: impl Fn(&Example) -> Vec<f32>) -> Vec<f32> {
-    let mut all = vec![0.0; graphs.iter().map(Pairs::len).sum()];
-    let mut place = 0;
-    for (example, pairs) in examples.iter().zip(graphs) {
-        pairs.compact(&matrix(example), &mut all[place..]);
-        place += pairs.len();
-    }
-    all
-}
-
-/// P of the pairs that look away from the visit, its rows normalised again.
-fn directed_prior(example: &Example) -> Vec<f32> {
-    let nodes = example.nodes();
-    let mut matrix = vec![0.0; nodes * nodes];
-    example.allowed.expand(&example.prior, &mut matrix);
-    for (node, row) in matrix.chunks_exact_mut(nodes).enumerate() {
-        row[..node].fill(0.0);
-    }
-    gcn::normalize(&mut matrix, nodes);
-    matrix
-}
-
-/// What a model computed on the way.
-pub struct View<'a, T: Number> {
-    tape: &'a Tape<'a, T>,
-    nodes: &'a Nodes<Tape<'a, T>>,
-    logits: Option<gct_kernels::tape::Matrix>,
-    graphs: &'a [Pairs],
-}
-
-impl<T: Number> View<'_, T> {
-    /// The last hidden state of every node, row after row, example after example.
-    pub fn nodes(&self) -> &[T] {
-        self.tape.data(&self.nodes.all)
-    }
-
-    /// The representation of every visit, row after row.
-    pub fn visits(&self) -> &[T] {
-        self.tape.data(&self.nodes.visits)
-    }
-
-    /// The logits of labels or of hidden diagnoses, row after row; `None` for edges, or if no diagnosis is hidden.
-    pub fn logits(&self) -> Option<&[T]> {
-        self.logits.as_ref().map(|logits| self.tape.data(logits))
-    }
-
-    /// The attention of each block, of each of its heads, as a matrix over the nodes of each example.
-    pub fn attentions(&self) -> Vec<Vec<Vec<Vec<T>>>> {
-        let expand = |attention| {
-            let all = self.tape.attention(attention);
-            let mut place = 0;
-            let one = |pairs: &Pairs| {
-                let mut matrix = vec![T::ZERO; pairs.nodes() * pairs.nodes()];
-                pairs.expand(&all[place..], &mut matrix);
-                place += pairs.len();
-                matrix
-            };
-            self.graphs.iter().map(one).collect()
-        };
-        self.nodes.attentions.iter().map(|heads| heads.iter().map(expand).collect()).collect()
+        self.network.look(&self.weights, examples, look)
     }
 }

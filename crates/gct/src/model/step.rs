@@ -13,14 +13,9 @@ use gct_kernels::tape::Pool;
 use gct_kernels::weights::Vector;
 use rayon::prelude::*;
 
+use super::chunks::{SHARDS, shards};
 use super::{Model, Outcome, Pass, Targets};
 use crate::batch::Example;
-
-/// Parts of a batch that threads can take: more of them would cost more in adding gradients than they gain.
-const SHARDS: usize = 4;
-
-/// Nodes that are worked on together: few enough that everything about them stays in the cache.
-const CHUNK_NODES: usize = 160;
 
 /// Parameters that a thread updates at a time.
 const UPDATE: usize = 1 << 14;
@@ -68,17 +63,6 @@ pub struct Progress<T> {
     pub steps: u32,
 }
 
-/// Memory for evaluation, to be used again for the next batch.
-pub struct Scratch<T> {
-    pools: Vec<Pool<T>>,
-}
-
-impl<T> Default for Scratch<T> {
-    fn default() -> Self {
-        Scratch { pools: (0..SHARDS).map(|_| Pool::default()).collect() }
-    }
-}
-
 impl<T: Number> Trainer<T> {
     /// Takes a model to train.
     pub fn new(model: Model<T>) -> Self {
@@ -122,7 +106,8 @@ impl<T: Number> Trainer<T> {
             .map(|(shard, range)| {
                 shard.touched = model.touched(&batch[range.clone()]);
                 let gradients = &mut shard.gradients[..];
-                model.play_in_chunks(batch, targets, range, pass, &mut shard.pool, Some(gradients))
+                let (part, pool) = ((batch, range), &mut shard.pool);
+                model.network.play_in_chunks(&model.weights, part, targets, pass, pool, Some(gradients))
             })
             .collect();
         self.update(learning);
@@ -203,129 +188,15 @@ fn add_up<T: Number>(job: usize, others: Vec<Part<'_, T>>, sum: &mut [T]) {
 }
 
 impl<T: Number> Model<T> {
-    /// A pass over a whole batch without dropout.
-    pub fn pass(&self, batch: &[Example], targets: &Targets<'_>, regularizes: bool) -> Pass {
-        let batch_nodes = batch.iter().map(Example::nodes).sum::<usize>().max(1);
-        let batch_terms = self.head.terms(batch, targets).max(1);
-        Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, regularizes }
-    }
-
     /// Where the gradients of these examples may be other than zero, in order.
     fn touched(&self, examples: &[Example]) -> Vec<Range<usize>> {
-        let Vector { start, len } = self.embedding;
-        let width = self.config.width();
+        let Vector { start, len } = self.network.embedding;
+        let width = self.width();
         let mut ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
         ids.sort_unstable();
         ids.dedup();
         debug_assert_eq!(start, 0, "the embedding comes first");
         let row = |id: u32| start + id as usize * width..start + (id as usize + 1) * width;
         ids.into_iter().map(row).chain(std::iter::once(start + len..self.parameters.len())).collect()
-    }
-
-    /// The mean loss of prediction over a batch, without dropout and without the regulariser.
-    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &mut Scratch<T>) -> Outcome {
-        let pass = self.pass(batch, targets, false);
-        let outcomes: Vec<Outcome> = (scratch.pools.par_iter_mut().zip(shards(batch)))
-            .map(|(pool, range)| self.play_in_chunks(batch, targets, range, pass, pool, None))
-            .collect();
-        Outcome::sum(&outcomes)
-    }
-
-    /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, or of an edge between
-    /// nodes 0 and 1, 0 and 2, and so on, each pair once. On one thread; only the rows that they depend on are computed.
-    ///
-    /// # Panics
-    /// If a diagnosis should be guessed and none is hidden.
-    pub fn answers(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
-        chunks(examples, 0..examples.len())
-            .flat_map(|chunk| self.answers_at_once(&examples[chunk], pool))
-            .collect()
-    }
-
-    /// The vector of the visit of each example, without dropout. On one thread.
-    pub fn visits(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
-        chunks(examples, 0..examples.len())
-            .flat_map(|chunk| self.visits_at_once(&examples[chunk], pool))
-            .collect()
-    }
-
-    /// Plays a part of a batch, a few examples at a time.
-    fn play_in_chunks(
-        &self,
-        batch: &[Example],
-        targets: &Targets<'_>,
-        part: Range<usize>,
-        pass: Pass,
-        pool: &mut Pool<T>,
-        mut gradients: Option<&mut [T]>,
-    ) -> Outcome {
-        let mut first_node: usize = batch[..part.start].iter().map(Example::nodes).sum();
-        let mut outcomes = Vec::new();
-        for chunk in chunks(batch, part) {
-            let (pass, examples) = (Pass { first_node, ..pass }, &batch[chunk.clone()]);
-            outcomes.push(self.play(examples, &targets.slice(chunk), pass, pool, gradients.as_deref_mut()));
-            first_node += examples.iter().map(Example::nodes).sum::<usize>();
-        }
-        Outcome::sum(&outcomes)
-    }
-}
-
-/// Cuts a part of a batch into chunks of not too many nodes.
-fn chunks(batch: &[Example], part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut start = part.start;
-    std::iter::from_fn(move || {
-        let (first, mut nodes) = (start, 0);
-        while start < part.end && (start == first || nodes + batch[start].nodes() <= CHUNK_NODES) {
-            nodes += batch[start].nodes();
-            start += 1;
-        }
-        (start > first).then_some(first..start)
-    })
-}
-
-impl Outcome {
-    fn sum(parts: &[Outcome]) -> Outcome {
-        Outcome {
-            prediction: parts.iter().map(|part| part.prediction).sum(),
-            regularizer: parts.iter().map(|part| part.regularizer).sum(),
-        }
-    }
-}
-
-/// Cuts a batch into parts of about equal numbers of nodes.
-fn shards(batch: &[Example]) -> Vec<Range<usize>> {
-    let nodes: usize = batch.iter().map(Example::nodes).sum();
-    let (mut at, mut passed) = (0, 0);
-    (1..=SHARDS)
-        .map(|shard| {
-            let start = at;
-            while at < batch.len() && passed < nodes * shard / SHARDS {
-                passed += batch[at].nodes();
-                at += 1;
-            }
-            start..at
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shards_are_of_like_size_and_leave_nobody_out() {
-        let example = |nodes: usize| {
-            Example::from_parts([1, nodes - 1, 0, 0], vec![0; nodes], None, &vec![0.0; nodes * nodes], None)
-        };
-        for sizes in [vec![], vec![5], vec![2, 2, 2], vec![10, 20, 30, 40, 50, 60, 70, 80]] {
-            let batch: Vec<Example> = sizes.iter().map(|nodes| example(*nodes)).collect();
-            let parts = shards(&batch);
-            assert_eq!(parts.len(), SHARDS);
-            assert_eq!(parts[0].start, 0);
-            assert_eq!(parts[SHARDS - 1].end, batch.len());
-            assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
-        }
-        let batch: Vec<Example> = (0..40).map(|_| example(10)).collect();
-        assert!(shards(&batch).iter().all(|part| part.len() == 10));
     }
 }

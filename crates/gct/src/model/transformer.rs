@@ -6,12 +6,14 @@
 //!
 //! Its parameters are those of `attention` and `block`.
 
+use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
 use super::config::check_whole;
+use super::frozen::Freezer;
 use super::parameters::Parameters;
 use super::{Nodes, Pass};
 use crate::error::Result;
@@ -50,6 +52,7 @@ impl TransformerConfig {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Transformer {
     blocks: Vec<(Heads, Mlp)>,
 }
@@ -64,9 +67,17 @@ impl Transformer {
         Transformer { blocks: (0..config.blocks).map(block).collect() }
     }
 
+    /// See `frozen`.
+    pub(super) fn freeze<T: Number>(&mut self, freezer: &mut Freezer<'_, T>) {
+        for (number, (heads, _)) in self.blocks.iter_mut().enumerate() {
+            heads.freeze(number == 0, true, freezer);
+        }
+    }
+
     pub(super) fn forward<E: Engine>(
         &self,
         engine: &mut E,
+        ids: &[u32],
         mut x: E::Matrix,
         wanted: Reach,
         pass: Pass,
@@ -74,8 +85,8 @@ impl Transformer {
         let mut attentions = Vec::new();
         for (number, (heads, mlp)) in self.blocks.iter().enumerate() {
             let reach = wanted.further(self.blocks.len() - 1 - number);
-            let projected = heads.project(engine, &x);
-            let attention = heads.attend(engine, &projected, None, reach);
+            let projected = heads.project(engine, ids, &x);
+            let attention = heads.attend(engine, &x, &projected, None, reach);
             let mixed = heads.mix(engine, &attention, &projected, reach);
             attentions.push(attention);
             x = mlp.forward(engine, &x, &mixed, reach, pass);

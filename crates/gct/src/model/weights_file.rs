@@ -59,7 +59,7 @@ impl Model<f32> {
         }
         let description = Description {
             format: FORMAT,
-            model: self.config.clone(),
+            model: self.network.config.clone(),
             head: self.head_config.clone(),
             rows: self.rows,
         };

@@ -2,9 +2,11 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
-use gct::model::{Config, HeadConfig, Learning, Model, Pass, Pool, Scratch, Targets, Trainer};
+use gct::model::{Config, Frozen, HeadConfig, Learning, Model, Pass, Pool, Scratch, Targets, Trainer, View};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::record::{Encounter, PerKind};
+use gct_kernels::Number;
+use serde_json::json;
 use std::sync::atomic::AtomicBool;
 
 /// Encounters of the synthetic generator, small ones among them.
@@ -74,6 +76,10 @@ fn models_are_of_like_size_without_their_embedding() {
     }
 }
 
+fn borrowed((before, after, weights): &(f64, f64, Vec<f32>)) -> (f64, f64, &Vec<f32>) {
+    (*before, *after, weights)
+}
+
 #[test]
 fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
     let encounters = encounters(12);
@@ -91,21 +97,24 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
                 let model = Model::<f32>::new(&small(name, 0.1), &head, rows(), 7).unwrap();
                 let mut trainer = Trainer::new(model);
                 pool.install(|| {
-                    let before =
-                        trainer.model().evaluate(&examples, &targets(), &mut Scratch::default()).prediction;
+                    let evaluate = |model: &Model<f32>| {
+                        model.frozen().evaluate(&examples, &targets(), &mut Scratch::default()).prediction
+                    };
+                    let before = evaluate(trainer.model());
                     for step in 0..30 {
                         trainer.step(&examples, &targets(), Learning::new(3e-3, step));
                     }
-                    let after =
-                        trainer.model().evaluate(&examples, &targets(), &mut Scratch::default()).prediction;
+                    let after = evaluate(trainer.model());
                     (before, after, trainer.model().weights().values().to_vec())
                 })
             };
             let (before, after, weights) = train(1);
             assert!(after < before, "{name} {head:?} learns: {before} to {after}");
             for threads in [2, 4] {
-                let (_, _, others) = train(threads);
-                assert!(weights == others, "{name} {head:?}: {threads} threads");
+                assert!(
+                    (before, after, &weights) == borrowed(&train(threads)),
+                    "{name} {head:?}: {threads} threads"
+                );
             }
         }
     }
@@ -116,16 +125,15 @@ fn batch_mates_change_nothing() {
     let encounters = encounters(6);
     let examples = examples(&encounters, false);
     for name in Config::NAMES {
-        let model =
-            Model::<f64>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3).unwrap();
+        let model = Model::<f32>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3)
+            .unwrap()
+            .frozen();
         let together = model.look(&examples, |view| view.visits().to_vec());
-        let apart: Vec<f64> = examples
+        let apart: Vec<f32> = examples
             .iter()
             .flat_map(|example| model.look(std::slice::from_ref(example), |view| view.visits().to_vec()))
             .collect();
-        for (together, apart) in together.iter().zip(&apart) {
-            assert!((together - apart).abs() < 1e-9, "{name}: {together} {apart}");
-        }
+        assert!(together == apart, "{name}: to the bit");
     }
 }
 
@@ -298,7 +306,7 @@ fn a_row_of_zeros_in_p_does_no_harm() {
         config["attention"]["directed"] = directed.into();
         let config: Config = serde_json::from_value(config).unwrap();
         let model = Model::<f32>::new(&config, &HeadConfig::HiddenDiagnosis, rows(), 2).unwrap();
-        let logits = model.answers(&examples, &mut Pool::default()).concat();
+        let logits = model.frozen().answers(&examples, &mut Pool::default()).concat();
         // A number that is none would have become the least that a layer gives.
         assert!(logits.iter().all(|logit| logit.abs() < 1e3), "directed: {directed}");
     }
@@ -319,7 +327,7 @@ fn computing_only_what_is_needed_changes_no_logit() {
     for name in Config::NAMES {
         for head in [HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis] {
             let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
-            let model = Model::<f64>::new(&small(name, 0.1), &head, rows(), 3).unwrap();
+            let model = Model::<f64>::new(&small(name, 0.1), &head, rows(), 3).unwrap().frozen();
             let all = model.look(&examples, |view| view.logits().unwrap().to_vec());
             let needed = model.answers(&examples, &mut Pool::default()).concat();
             assert_eq!(all.len(), needed.len());
@@ -328,4 +336,89 @@ fn computing_only_what_is_needed_changes_no_logit() {
             }
         }
     }
+}
+
+/// Every model, and every option that a frozen one treats in its own way.
+fn with_options() -> Vec<Config> {
+    let mut all: Vec<Config> = Config::NAMES.iter().map(|name| small(name, 0.0)).collect();
+    for name in ["gct", "transformer"] {
+        for attention in [
+            json!({"heads": 4}),
+            json!({"heads": 2, "join": "sum"}),
+            json!({"normalizer": "sigmoid"}),
+            json!({"directed": true}),
+            json!({"heads": 2, "join": "sum", "normalizer": "sigmoid", "directed": true}),
+        ] {
+            let mut config = serde_json::to_value(small(name, 0.0)).unwrap();
+            config["attention"] = attention;
+            all.push(serde_json::from_value(config).unwrap());
+        }
+    }
+    let mut paper = serde_json::to_value(small("gct", 0.0)).unwrap();
+    paper["regularizer"] = "paper".into();
+    all.push(serde_json::from_value(paper).unwrap());
+    all
+}
+
+/// All that can be seen of a forward pass.
+fn seen<T: Number>(view: &View<'_, T>) -> Vec<f64> {
+    let attentions = view.attentions().into_iter().flatten().flatten().flatten();
+    let logits = view.logits().unwrap_or_default();
+    let all = view.nodes().iter().chain(view.visits()).chain(logits).copied();
+    all.chain(attentions).map(Number::f64).collect()
+}
+
+fn a_frozen_model_is_the_same<T: Number>(tolerance: f64) {
+    let encounters = encounters(7);
+    let labels: Vec<Vec<Option<bool>>> =
+        (0..7).map(|i| vec![Some(i % 2 == 0), (i > 3).then_some(true)]).collect();
+    for config in with_options() {
+        for head in heads(config.name()) {
+            let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
+            let targets = match head {
+                HeadConfig::Labels { .. } => Targets::Labels(&labels),
+                _ => Targets::Examples,
+            };
+            let mut trainer = Trainer::new(Model::<T>::new(&config, &head, rows(), 7).unwrap());
+            // So that no bias is 0 and no gain is 1.
+            for step in 0..5 {
+                trainer.step(&examples, &targets, Learning::new(3e-3, step));
+            }
+            let (model, frozen) = (trainer.model(), trainer.model().frozen());
+            let close = |a: f64, b: f64| (a - b).abs() <= tolerance * (1.0 + a.abs());
+            let pass = model.pass(&examples, &targets, false);
+            let loss = model.play(&examples, &targets, pass, &mut Pool::default(), None).prediction;
+            let got = frozen.evaluate(&examples, &targets, &mut Scratch::default()).prediction;
+            assert!(close(loss, got), "{config:?} {head:?}: {loss} {got}");
+            let (expected, got) = (model.look(&examples, seen), frozen.look(&examples, seen));
+            assert_eq!(expected.len(), got.len());
+            for (expected, got) in expected.into_iter().zip(got) {
+                assert!(close(expected, got), "{config:?} {head:?}: {expected} {got}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frozen_model_is_the_same_in_single_precision() {
+    a_frozen_model_is_the_same::<f32>(1e-4);
+}
+
+#[test]
+fn a_frozen_model_is_the_same_in_double_precision() {
+    a_frozen_model_is_the_same::<f64>(1e-9);
+}
+
+#[test]
+fn a_frozen_model_stays_as_it_is() {
+    let examples = examples(&encounters(3), false);
+    let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::RawEdges, rows(), 1).unwrap();
+    let mut trainer = Trainer::new(model);
+    let evaluate =
+        |model: &Frozen<f32>| model.evaluate(&examples, &Targets::Examples, &mut Scratch::default());
+    let frozen = trainer.model().frozen();
+    let before = evaluate(&frozen);
+    trainer.step(&examples, &Targets::Examples, Learning::new(1e-2, 0));
+    assert_eq!(evaluate(&frozen), before);
+    assert_ne!(evaluate(&trainer.model().frozen()), before);
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::pool::Buffer;
 use super::{Operation, Part, Tape};
 use crate::Number;
 use crate::engine::{Linear, Norm, Reach};
@@ -47,7 +48,7 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Adds to the gradient of a matrix. The first contribution is shared, not copied.
-    fn contribute(&mut self, place: usize, gradient: &Rc<Vec<T>>) {
+    fn contribute(&mut self, place: usize, gradient: &Rc<Buffer<T>>) {
         let sum = match self.values[place].gradient.take() {
             None => Rc::clone(gradient),
             Some(sum) => {
@@ -60,7 +61,7 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Adds a gradient that nobody else has.
-    pub(super) fn contribute_own(&mut self, place: usize, gradient: Vec<T>) {
+    pub(super) fn contribute_own(&mut self, place: usize, gradient: Buffer<T>) {
         let gradient = Rc::new(gradient);
         self.contribute(place, &gradient);
         self.release(gradient);
@@ -82,7 +83,7 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// The numbers of a buffer, to be changed: itself if nobody else has it, else a copy out of the pool.
-    fn own(&mut self, buffer: Rc<Vec<T>>) -> Vec<T> {
+    fn own(&mut self, buffer: Rc<Buffer<T>>) -> Buffer<T> {
         Rc::try_unwrap(buffer).unwrap_or_else(|shared| {
             let mut copy = self.pool.take(shared.len());
             copy.copy_from_slice(&shared);
@@ -91,12 +92,12 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// The gradient of what an operation gave, if it matters.
-    fn gradient_of(&mut self, out: usize) -> Option<Rc<Vec<T>>> {
+    fn gradient_of(&mut self, out: usize) -> Option<Rc<Buffer<T>>> {
         self.values[out].gradient.take()
     }
 
     /// Takes the gradient of a matrix to add to it; zero at first. Nobody else has it then.
-    fn take_gradient(&mut self, place: usize) -> Vec<T> {
+    fn take_gradient(&mut self, place: usize) -> Buffer<T> {
         match self.values[place].gradient.take() {
             Some(gradient) => self.own(gradient),
             None => self.pool.zeros(self.values[place].data.len()),
@@ -144,7 +145,7 @@ impl<T: Number> Tape<'_, T> {
         &mut self,
         terms: [usize; 2],
         norm: Norm,
-        (normal, inverse_sd): (Vec<T>, Vec<T>),
+        (normal, inverse_sd): (Buffer<T>, Buffer<T>),
         out: usize,
         gradients: &mut [T],
     ) {
@@ -168,7 +169,7 @@ impl<T: Number> Tape<'_, T> {
     fn back_relu(&mut self, x: usize, out: usize) {
         let Some(d) = self.gradient_of(out) else { return };
         let mut d = self.own(d);
-        for (d, out) in d.iter_mut().zip(&self.values[out].data) {
+        for (d, out) in d.iter_mut().zip(self.values[out].data.iter()) {
             *d = if *out > T::ZERO { *d } else { T::ZERO };
         }
         self.contribute_own(x, d);
@@ -186,7 +187,7 @@ impl<T: Number> Tape<'_, T> {
         let Some(d) = self.gradient_of(out) else { return };
         for (of, other) in [(a, b), (b, a)] {
             let mut d_of = self.pool.take(d.len());
-            for ((d_of, d), other) in d_of.iter_mut().zip(d.iter()).zip(&self.values[other].data) {
+            for ((d_of, d), other) in d_of.iter_mut().zip(d.iter()).zip(self.values[other].data.iter()) {
                 *d_of = *d * *other;
             }
             self.contribute_own(of, d_of);

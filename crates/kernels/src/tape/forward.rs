@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::pool::Buffer;
 use super::{Attention, Matrix, Operation, Part, Tape, Weighting};
 use crate::Number;
 use crate::engine::{Attend, Columns, DecoderParameters, Engine, Linear, Norm, Reach};
@@ -10,6 +11,9 @@ use crate::loss;
 use crate::pairs::{self, Pairs};
 use crate::rows;
 use crate::weights::{Dense, Vector};
+
+/// Rows of a table that are on their way to the cache while one is copied: a table is larger than that.
+const AHEAD: usize = 4;
 
 impl From<Columns<'_, Matrix>> for Part {
     fn from(columns: Columns<'_, Matrix>) -> Part {
@@ -24,8 +28,12 @@ impl<T: Number> Engine for Tape<'_, T> {
     fn embed(&mut self, table: Vector, width: usize, ids: &[u32]) -> Matrix {
         let mut data = self.take(ids.len() * width);
         let table_rows = table.of(self.weights.values());
-        for (id, out) in ids.iter().zip(data.chunks_exact_mut(width)) {
-            out.copy_from_slice(&table_rows[*id as usize * width..][..width]);
+        let row = |id: u32| &table_rows[id as usize * width..][..width];
+        for (place, out) in data.chunks_exact_mut(width).enumerate() {
+            if let Some(later) = ids.get(place + AHEAD) {
+                rows::prefetch(row(*later));
+            }
+            out.copy_from_slice(row(ids[place]));
         }
         let out = self.push(data, width, Some(Reach::ALL));
         self.record(|| Operation::Embed { table, ids: ids.to_vec(), out: out.place });
@@ -36,18 +44,18 @@ impl<T: Number> Engine for Tape<'_, T> {
         let Dense { inputs, outputs, .. } = layer.weight;
         let rows = self.data(x).len() / inputs;
         let mut data = self.take(rows * outputs);
+        let (sizes, x_rows) = ([rows, outputs, inputs], Left::rows(self.data(x), inputs));
         let weight = Right::packed(self.weights.forward(layer.weight), inputs);
-        gemm(
-            [rows, outputs, inputs],
-            Left::rows(self.data(x), inputs),
-            weight,
-            &mut data,
-            outputs,
-            Into::Set,
-        );
-        if let Some((bias, activation)) = layer.bias {
-            let bias = bias.of(self.weights.values());
-            rows::bias_activation(outputs, activation, layer.dropout, bias, &mut data);
+        let bias = layer.bias.map(|(bias, activation)| (bias.of(self.weights.values()), activation));
+        match bias {
+            Some((bias, activation)) if layer.dropout.is_none() => {
+                let into = Into::Layer { bias, least: activation.least() };
+                gemm(sizes, x_rows, weight, &mut data, outputs, into);
+            }
+            _ => gemm(sizes, x_rows, weight, &mut data, outputs, Into::Set),
+        }
+        if let (Some((bias, activation)), Some(dropout)) = (bias, layer.dropout) {
+            rows::bias_activation(outputs, activation, Some(dropout), bias, &mut data);
         }
         let out = self.push(data, outputs, self.values[x.place].reach);
         self.record(|| Operation::Linear { x: x.place, layer, out: out.place });
@@ -56,17 +64,15 @@ impl<T: Number> Engine for Tape<'_, T> {
 
     fn add_norm(&mut self, a: &Matrix, b: &Matrix, norm: Norm) -> Matrix {
         let (width, len) = (self.values[a.place].width, self.data(a).len());
-        let [mut normal, mut inverse_sd, mut data] = [len, len / width, len].map(|len| self.take(len));
+        let mut data = self.take(len);
+        let mut kept = self.learns.then(|| [len, len / width].map(|len| self.pool.take(len)));
         let [gain, bias] = [norm.gain, norm.bias].map(|vector| vector.of(self.weights.values()));
-        let (x, y) = (self.data(a), self.data(b));
-        rows::add_norm(width, norm.epsilon, x, y, gain, bias, &mut normal, &mut inverse_sd, &mut data);
+        let keep = kept.as_mut().map(|[normal, inverse_sd]| (&mut normal[..], &mut inverse_sd[..]));
+        rows::add_norm(width, norm.epsilon, self.data(a), self.data(b), gain, bias, &mut data, keep);
         let out = self.push(data, width, self.values[a.place].reach);
-        if self.learns {
+        if let Some([normal, inverse_sd]) = kept {
             let (a, b, out) = (a.place, b.place, out.place);
             self.operations.push(Operation::AddNorm { a, b, norm, normal, inverse_sd, out });
-        } else {
-            self.pool.give(normal);
-            self.pool.give(inverse_sd);
         }
         out
     }
@@ -278,7 +284,7 @@ impl<T: Number> Engine for Tape<'_, T> {
     ) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
         let (mut loss, mut count) = (0.0, 0);
-        for (label, (logit, d)) in labels.zip(self.data(logits).iter().zip(&mut d)) {
+        for (label, (logit, d)) in labels.zip(self.data(logits).iter().zip(d.iter_mut())) {
             let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label));
             loss += one;
             *d = slope * T::of(weight);
@@ -311,7 +317,7 @@ impl<T: Number> Engine for Tape<'_, T> {
 impl<T: Number> Tape<'_, T> {
     fn map(&mut self, [a, b]: [&Matrix; 2], f: impl Fn(T, T) -> T) -> Matrix {
         let mut data = self.take(self.data(a).len());
-        for ((a, b), out) in self.data(a).iter().zip(self.data(b)).zip(&mut data) {
+        for ((a, b), out) in self.data(a).iter().zip(self.data(b)).zip(data.iter_mut()) {
             *out = f(*a, *b);
         }
         self.push(data, self.values[a.place].width, self.values[a.place].reach)
@@ -319,8 +325,8 @@ impl<T: Number> Tape<'_, T> {
 
     fn push_attention(
         &mut self,
-        p: Vec<T>,
-        log_p: Option<Rc<Vec<T>>>,
+        p: Buffer<T>,
+        log_p: Option<Rc<Buffer<T>>>,
         reach: Reach,
         before: Option<(usize, f64)>,
         is_given: bool,
@@ -340,7 +346,7 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Leaves the gradient of the loss on a matrix, for [`Tape::back`] to begin with.
-    fn seed(&mut self, matrix: &Matrix, gradient: Vec<T>) {
+    fn seed(&mut self, matrix: &Matrix, gradient: Buffer<T>) {
         if self.learns {
             self.contribute_own(matrix.place, gradient);
         } else {

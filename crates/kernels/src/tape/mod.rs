@@ -5,6 +5,7 @@
 //!
 //! A tape that does not learn keeps nothing that nobody asks for any more.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -18,6 +19,7 @@ mod backward;
 mod forward;
 mod pool;
 
+use pool::Buffer;
 pub use pool::Pool;
 
 /// A matrix on the tape.
@@ -35,22 +37,22 @@ pub struct Attention {
 }
 
 struct Value<T> {
-    data: Vec<T>,
+    data: Buffer<T>,
     width: usize,
     /// Which rows it has; `None` if they were selected one by one.
     reach: Option<Reach>,
     /// The gradient of the loss, once something has contributed to it. Shared while two matrices have the same one.
-    gradient: Option<Rc<Vec<T>>>,
+    gradient: Option<Rc<Buffer<T>>>,
     /// Held by every handle too.
     held: Rc<()>,
 }
 
 /// Pair numbers of all graphs, one after the other.
 struct Weighting<T> {
-    p: Rc<Vec<T>>,
+    p: Rc<Buffer<T>>,
     /// Their logarithms, if there is a use for them.
-    log_p: Option<Rc<Vec<T>>>,
-    d_p: Option<Vec<T>>,
+    log_p: Option<Rc<Buffer<T>>>,
+    d_p: Option<Buffer<T>>,
     /// Which rows it has.
     reach: Reach,
     /// The attention before it, and the weight of their divergence.
@@ -85,8 +87,8 @@ enum Operation<T> {
         a: usize,
         b: usize,
         norm: Norm,
-        normal: Vec<T>,
-        inverse_sd: Vec<T>,
+        normal: Buffer<T>,
+        inverse_sd: Buffer<T>,
         out: usize,
     },
     Relu {
@@ -146,7 +148,7 @@ pub struct Tape<'a, T> {
     graphs: &'a [Pairs],
     pool: &'a mut Pool<T>,
     learns: bool,
-    spans: Vec<(Reach, Rc<[Span]>)>,
+    spans: Vec<(Reach, Rc<[Span<'a>]>)>,
     values: Vec<Value<T>>,
     attentions: Vec<Weighting<T>>,
     operations: Vec<Operation<T>>,
@@ -154,9 +156,9 @@ pub struct Tape<'a, T> {
 }
 
 /// The rows of one graph that are within some reach.
-struct Span {
+struct Span<'a> {
     /// Their pairs.
-    pairs: Pairs,
+    pairs: Cow<'a, Pairs>,
     /// Their places in a matrix.
     rows: Range<usize>,
     /// The places of their pair numbers.
@@ -190,28 +192,28 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     /// The rows of each graph that are within reach.
-    fn spans(&mut self, reach: Reach) -> Rc<[Span]> {
+    fn spans(&mut self, reach: Reach) -> Rc<[Span<'a>]> {
         if let Some((_, spans)) = self.spans.iter().find(|(of, _)| *of == reach) {
             return Rc::clone(spans);
         }
         let (mut row, mut place) = (0, 0);
-        let span = |pairs: &Pairs| {
+        let span = |pairs: &'a Pairs| {
             let pairs = match pairs.count_within(reach.steps()) {
-                all if all == pairs.nodes() => pairs.clone(),
-                some => pairs.of_first(some),
+                all if all == pairs.nodes() => Cow::Borrowed(pairs),
+                some => Cow::Owned(pairs.of_first(some)),
             };
             let rows = row..row + pairs.rows();
             let places = place..place + pairs.len();
             (row, place) = (rows.end, places.end);
             Span { pairs, rows, places }
         };
-        let spans: Rc<[Span]> = self.graphs.iter().map(span).collect();
+        let spans: Rc<[Span<'a>]> = self.graphs.iter().map(span).collect();
         self.spans.push((reach, Rc::clone(&spans)));
         spans
     }
 
     /// The rows of each graph in a matrix.
-    fn spans_of(&mut self, place: usize) -> Rc<[Span]> {
+    fn spans_of(&mut self, place: usize) -> Rc<[Span<'a>]> {
         let reach = self.values[place].reach.expect("the rows of a matrix are those of its graphs");
         self.spans(reach)
     }
@@ -221,7 +223,7 @@ impl<'a, T: Number> Tape<'a, T> {
         let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
         let [mut products, mut turned] = self.decoder_room(width);
         let decoder = self.decoder(parameters);
-        let one = |span: &Span| {
+        let one = |span: &Span<'_>| {
             let z = &self.data(z)[span.rows.start * width..span.rows.end * width];
             loss::edge_logits([span.rows.len(), width], decoder, z, &mut products, &mut turned)
         };
@@ -232,7 +234,7 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     /// Room for the inner products of the largest graph, and to turn its rows.
-    fn decoder_room(&mut self, width: usize) -> [Vec<T>; 2] {
+    fn decoder_room(&mut self, width: usize) -> [Buffer<T>; 2] {
         let most = self.graphs.iter().map(Pairs::nodes).max().unwrap_or(0).next_multiple_of(16);
         [self.pool.take(most * most), self.pool.take(width * (most + 1))]
     }
@@ -244,7 +246,7 @@ impl<'a, T: Number> Tape<'a, T> {
         })
     }
 
-    fn push(&mut self, data: Vec<T>, width: usize, reach: Option<Reach>) -> Matrix {
+    fn push(&mut self, data: Buffer<T>, width: usize, reach: Option<Reach>) -> Matrix {
         let (held, place) = (Rc::new(()), self.values.len());
         self.values.push(Value { data, width, reach, gradient: None, held: Rc::clone(&held) });
         Matrix { place, _held: held }
@@ -257,7 +259,7 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     /// Memory for `len` numbers, whatever they are. Without going back, what nobody holds is free to be used.
-    fn take(&mut self, len: usize) -> Vec<T> {
+    fn take(&mut self, len: usize) -> Buffer<T> {
         if !self.learns {
             for value in self.values.iter_mut().filter(|value| Rc::strong_count(&value.held) == 1) {
                 if !value.data.is_empty() {
@@ -287,14 +289,14 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     /// Gives back the memory of something that nobody else has.
-    fn release(&mut self, buffer: Rc<Vec<T>>) {
+    fn release(&mut self, buffer: Rc<Buffer<T>>) {
         if let Ok(buffer) = Rc::try_unwrap(buffer) {
             self.pool.give(buffer);
         }
     }
 
     /// Room for the largest graph in [`dots`](crate::pairs::dots).
-    fn scratch(&mut self, width: usize) -> Vec<T> {
+    fn scratch(&mut self, width: usize) -> Buffer<T> {
         let room = self.graphs.iter().map(|pairs| pairs.scratch(width)).max().unwrap_or(0);
         self.pool.take(room)
     }

@@ -14,15 +14,19 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 #[test]
 fn normalisation() {
-    let (rows, width) = (3, 21);
+    let (rows, width) = (7, 21);
     let [a, b, upstream] = [1, 2, 3].map(|seed| numbers(rows * width, seed));
     let [gain, bias] = [4, 5].map(|seed| numbers(width, seed));
     let forward = |a: &[f64], gain: &[f64], bias: &[f64]| {
         let mut kept = (vec![0.0; rows * width], vec![0.0; rows], vec![0.0; rows * width]);
-        rows::add_norm(width, 1e-5, a, &b, gain, bias, &mut kept.0, &mut kept.1, &mut kept.2);
+        let keep = Some((&mut kept.0[..], &mut kept.1[..]));
+        rows::add_norm(width, 1e-5, a, &b, gain, bias, &mut kept.2, keep);
         kept
     };
-    let (normal, inverse_sd, _) = forward(&a, &gain, &bias);
+    let (normal, inverse_sd, out) = forward(&a, &gain, &bias);
+    let mut alone = vec![0.0; rows * width];
+    rows::add_norm(width, 1e-5, &a, &b, &gain, &bias, &mut alone, None);
+    assert_eq!(out, alone, "nothing kept is nothing changed");
     let (mut d_in, mut d_gain, mut d_bias) = (vec![0.0; rows * width], vec![0.0; width], vec![0.0; width]);
     rows::add_norm_back(width, &upstream, &normal, &inverse_sd, &gain, &mut d_in, &mut d_gain, &mut d_bias);
     check("a", &a, &d_in, |a| dot(&forward(a, &gain, &bias).2, &upstream));
@@ -253,6 +257,8 @@ fn edge_reconstruction() {
             }
         }
         assert!((got - naive).abs() < 1e-9, "{got} {naive}");
+        let (alone, ..) = run(&z, 0.8, -0.4, false);
+        assert!((alone - naive).abs() < 1e-9, "each pair once: {alone} {naive}");
         check("z", &z, &d_z, |z| weight * run(z, 0.8, -0.4, false).0);
         check("scale", &[0.8], &[decoder.scale], |x| weight * run(&z, x[0], -0.4, false).0);
         check("bias", &[-0.4], &[decoder.bias], |x| weight * run(&z, 0.8, x[0], false).0);
@@ -286,7 +292,8 @@ fn everything<T: Number>() -> Vec<f64> {
     pairs::mix(&layout, width, &p, rows, &mut mixed, width);
     let (mut normal, mut inverse_sd, mut out) =
         (vec![T::ZERO; nodes * width], vec![T::ZERO; nodes], vec![T::ZERO; nodes * width]);
-    rows::add_norm(width, 1e-5, &x, &mixed, &gain, &bias, &mut normal, &mut inverse_sd, &mut out);
+    let keep = Some((&mut normal[..], &mut inverse_sd[..]));
+    rows::add_norm(width, 1e-5, &x, &mixed, &gain, &bias, &mut out, keep);
     rows::bias_activation(width, Activation::Relu, Some(Dropout::new(0.2, 3, 0)), &bias, &mut out);
     p.iter().chain(&out).map(|x| x.f64()).collect()
 }

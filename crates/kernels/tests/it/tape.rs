@@ -198,7 +198,11 @@ fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
         let mut gradients = vec![0.0; values.len()];
         let weights = Weights::new(model.plan.clone(), values.clone());
         let got = play(&model, roads, &weights, &graphs, 0, &mut Pool::default(), Some(&mut gradients));
-        assert_eq!(got, loss(&values), "the gradient changes nothing in the loss");
+        let alone = loss(&values);
+        assert!(
+            (got - alone).abs() < 1e-12 * got,
+            "the gradient changes only how the loss is rounded: {got} {alone}"
+        );
         check(&format!("{roads:?}"), &values, &gradients, loss);
     }
 }
@@ -221,7 +225,9 @@ fn graphs_do_not_see_each_other_and_memory_is_used_again() {
         assert!((together - apart).abs() < 1e-9 * (1.0 + apart.abs()), "{together} {apart}");
     }
     // What the pool holds by now must not matter.
-    assert_eq!(play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, None), loss);
+    let alone = [&mut pool, &mut Pool::default()]
+        .map(|pool| play(&model, ROADS[0], &weights, &graphs, 0, pool, None));
+    assert_eq!(alone[0], alone[1]);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! A batch in parts: shards for threads, and chunks that stay in a processor's cache.
+
+use std::ops::Range;
+
+use crate::batch::Example;
+
+/// Parts of a batch that threads can take: more of them would cost more in adding gradients than they gain.
+pub(super) const SHARDS: usize = 4;
+
+/// Nodes that are worked on together: few enough that everything about them stays in the cache.
+const CHUNK_NODES: usize = 160;
+
+/// Cuts a part of a batch into chunks of not too many nodes.
+pub(super) fn chunks(batch: &[Example], part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut start = part.start;
+    std::iter::from_fn(move || {
+        let (first, mut nodes) = (start, 0);
+        while start < part.end && (start == first || nodes + batch[start].nodes() <= CHUNK_NODES) {
+            nodes += batch[start].nodes();
+            start += 1;
+        }
+        (start > first).then_some(first..start)
+    })
+}
+
+/// Cuts a batch into parts of about equal numbers of nodes.
+pub(super) fn shards(batch: &[Example]) -> Vec<Range<usize>> {
+    let nodes: usize = batch.iter().map(Example::nodes).sum();
+    let (mut at, mut passed) = (0, 0);
+    (1..=SHARDS)
+        .map(|shard| {
+            let start = at;
+            while at < batch.len() && passed < nodes * shard / SHARDS {
+                passed += batch[at].nodes();
+                at += 1;
+            }
+            start..at
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_of_like_size_and_leave_nobody_out() {
+        let example = |nodes: usize| {
+            Example::from_parts([1, nodes - 1, 0, 0], vec![0; nodes], None, &vec![0.0; nodes * nodes], None)
+        };
+        for sizes in [vec![], vec![5], vec![2, 2, 2], vec![10, 20, 30, 40, 50, 60, 70, 80]] {
+            let batch: Vec<Example> = sizes.iter().map(|nodes| example(*nodes)).collect();
+            let parts = shards(&batch);
+            assert_eq!(parts.len(), SHARDS);
+            assert_eq!(parts[0].start, 0);
+            assert_eq!(parts[SHARDS - 1].end, batch.len());
+            assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
+        let batch: Vec<Example> = (0..40).map(|_| example(10)).collect();
+        assert!(shards(&batch).iter().all(|part| part.len() == 10));
+    }
+}

@@ -1,0 +1,180 @@
+//! A model that has learned, to be asked. It computes the same function with some of its products made beforehand:
+//!
+//! - Scores Q K' = X W_Q W_K' X', so with heads as wide as the model one product X (W_Q W_K') takes the place of queries and
+//!   keys, and the nodes are their own keys.
+//! - What depends on a node's code alone is looked up: the projections of the first block, and the layers of Shallow and Deep
+//!   before their sum.
+//!
+//! Results are those of the model to rounding, not to the bit. MiME gains nothing and stays as it is.
+
+use std::ops::Range;
+
+use gct_kernels::Number;
+use gct_kernels::engine::Engine;
+use gct_kernels::gemm::{Into, Left, Right, gemm, pack, packed_len};
+use gct_kernels::tape::{Matrix, Pool, Tape};
+use gct_kernels::weights::{Dense, Plan, Vector, Weights};
+use rayon::prelude::*;
+
+use super::block::Projection;
+use super::chunks::{SHARDS, chunks, shards};
+use super::network::{Layers, Network, View};
+use super::{Config, Model, Outcome, Targets};
+use crate::batch::Example;
+
+/// Rows of the embedding that layers are applied to at a time.
+const ROWS: usize = 1024;
+
+/// A model that answers and learns no more. It has no parameters of its own, so it cannot be saved.
+pub struct Frozen<T> {
+    network: Network,
+    weights: Weights<T>,
+}
+
+/// Memory for evaluation, to be used again for the next batch.
+pub struct Scratch<T> {
+    pools: Vec<Pool<T>>,
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Scratch { pools: (0..SHARDS).map(|_| Pool::default()).collect() }
+    }
+}
+
+impl<T: Number> Model<T> {
+    /// The model as it is now, to be asked. It takes about as long as asking about a dozen encounters.
+    pub fn frozen(&self) -> Frozen<T> {
+        let mut network = self.network.clone();
+        let mut freezer = Freezer {
+            weights: &self.weights,
+            embedding: network.embedding,
+            width: self.width(),
+            plan: self.parameters.plan().clone(),
+            values: self.weights.values().to_vec(),
+        };
+        match &mut network.layers {
+            Layers::Gct(gct) => gct.freeze(&mut freezer),
+            Layers::Transformer(transformer) => transformer.freeze(&mut freezer),
+            Layers::Gcn(gcn) => gcn.freeze(&mut freezer),
+            Layers::FeedForward(layers) => network.embedding = layers.freeze(&mut freezer),
+            Layers::Mime(_) => {}
+        }
+        Frozen { network, weights: Weights::new(freezer.plan, freezer.values) }
+    }
+}
+
+impl<T: Number> Frozen<T> {
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.network.config
+    }
+
+    /// The mean loss of prediction over a batch, without dropout and without the regulariser.
+    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &mut Scratch<T>) -> Outcome {
+        let pass = self.network.pass(batch, targets, false);
+        let play = |(pool, part): (&mut Pool<T>, Range<usize>)| {
+            self.network.play_in_chunks(&self.weights, (batch, part), targets, pass, pool, None)
+        };
+        let outcomes: Vec<Outcome> = scratch.pools.par_iter_mut().zip(shards(batch)).map(play).collect();
+        Outcome::sum(&outcomes)
+    }
+
+    /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, or of an edge between
+    /// nodes 0 and 1, 0 and 2, and so on, each pair once. On one thread; only the rows that they depend on are computed.
+    ///
+    /// # Panics
+    /// If a diagnosis should be guessed and none is hidden.
+    pub fn answers(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
+        chunks(examples, 0..examples.len())
+            .flat_map(|chunk| self.network.answers(&self.weights, &examples[chunk], pool))
+            .collect()
+    }
+
+    /// The vector of the visit of each example, without dropout. On one thread.
+    pub fn visits(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
+        chunks(examples, 0..examples.len())
+            .flat_map(|chunk| self.network.visits(&self.weights, &examples[chunk], pool))
+            .collect()
+    }
+
+    /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each
+    /// block.
+    pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&View<'_, T>) -> R) -> R {
+        self.network.look(&self.weights, examples, look)
+    }
+}
+
+/// Adds to the weights of a model what can be computed beforehand.
+pub(super) struct Freezer<'a, T> {
+    weights: &'a Weights<T>,
+    embedding: Vector,
+    width: usize,
+    plan: Plan,
+    values: Vec<T>,
+}
+
+impl<T: Number> Freezer<'_, T> {
+    /// Some columns of a matrix of the model, row after row.
+    pub(super) fn columns(&self, matrix: Dense, columns: Range<usize>) -> Vec<T> {
+        let all = &self.values[matrix.start..][..matrix.inputs * matrix.outputs];
+        all.chunks_exact(matrix.outputs).flat_map(|row| &row[columns.clone()]).copied().collect()
+    }
+
+    /// Projects nodes with matrices that stand side by side; if the nodes are rows of the embedding still, by a table.
+    pub(super) fn projection(&mut self, of_embedding: bool, matrices: &[Vec<T>]) -> Projection {
+        let width = self.width;
+        let row = |row: usize| {
+            matrices.iter().flat_map(move |matrix| {
+                let columns = matrix.len() / width;
+                &matrix[row * columns..][..columns]
+            })
+        };
+        let matrix: Vec<T> = (0..width).flat_map(row).copied().collect();
+        let columns = matrix.len() / width;
+        if !of_embedding {
+            let dense = self.plan.dense(width, columns);
+            self.values.extend(matrix);
+            return Projection::Matrix(dense);
+        }
+        let mut packed = vec![T::ZERO; packed_len(width, columns)];
+        pack(&matrix, width, columns, &mut packed);
+        let embedding = self.embedding.of(self.weights.values());
+        let rows = embedding.len() / width;
+        let mut table = vec![T::ZERO; rows * columns];
+        let (left, right) = (Left::rows(embedding, width), Right::packed(&packed, width));
+        gemm([rows, columns, width], left, right, &mut table, columns, Into::Set);
+        Projection::Table { table: self.table(table), columns }
+    }
+
+    /// What `layers` make of each row of the embedding.
+    pub(super) fn embedding_through(
+        &mut self,
+        layers: impl Fn(&mut Tape<'_, T>, Matrix) -> Matrix,
+    ) -> Vector {
+        let rows = (self.embedding.len / self.width) as u32;
+        let (ids, mut pool): (Vec<u32>, _) = ((0..rows).collect(), Pool::default());
+        let mut table = Vec::with_capacity(self.embedding.len);
+        for ids in ids.chunks(ROWS) {
+            let mut tape = Tape::new(self.weights, &[], &mut pool, false);
+            let x = tape.embed(self.embedding, self.width, ids);
+            let x = layers(&mut tape, x);
+            table.extend_from_slice(tape.data(&x));
+            tape.finish();
+        }
+        self.table(table)
+    }
+
+    fn table(&mut self, table: Vec<T>) -> Vector {
+        let vector = self.plan.vector(table.len());
+        self.values.extend(table);
+        vector
+    }
+}
+
+/// A B' of two matrices of `width` columns.
+pub(super) fn times_transposed<T: Number>(width: usize, a: &[T], b: &[T]) -> Vec<T> {
+    let dot = |a: &[T], b: &[T]| T::of(a.iter().zip(b).map(|(a, b)| a.f64() * b.f64()).sum());
+    let row = |a| b.chunks_exact(width).map(move |b| dot(a, b));
+    a.chunks_exact(width).flat_map(row).collect()
+}
