@@ -101,11 +101,11 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
         }
     });
     // Once, as whoever asks does.
-    let (model, mut scratch) = (trainer.model().frozen(), Scratch::default());
+    let (model, scratch) = (trainer.model().frozen(), Scratch::default());
     let evaluate = rate(data.examples.len(), || {
         for at in data.batches() {
             let (examples, targets) = data.batch(at, head);
-            model.evaluate(examples, &targets, &mut scratch);
+            model.evaluate(examples, &targets, &scratch);
         }
     });
     Ok(json!({"train": train, "evaluate": evaluate}))

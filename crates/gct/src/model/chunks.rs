@@ -23,14 +23,26 @@ pub(super) fn chunks(batch: &[Example], part: Range<usize>) -> impl Iterator<Ite
     })
 }
 
-/// Cuts a batch into parts of about equal numbers of nodes.
+/// Cuts a batch into one part for each shard.
 pub(super) fn shards(batch: &[Example]) -> Vec<Range<usize>> {
+    even_parts(batch, SHARDS)
+}
+
+/// Cuts a batch into chunks of like size, as many of them for each shard: of a batch that is only asked, every chunk can go to any
+/// thread.
+pub(super) fn even_chunks(batch: &[Example]) -> Vec<Range<usize>> {
+    let nodes: usize = batch.iter().map(Example::nodes).sum();
+    even_parts(batch, nodes.div_ceil(CHUNK_NODES).next_multiple_of(SHARDS))
+}
+
+/// Cuts a batch into parts of about equal numbers of nodes.
+fn even_parts(batch: &[Example], parts: usize) -> Vec<Range<usize>> {
     let nodes: usize = batch.iter().map(Example::nodes).sum();
     let (mut at, mut passed) = (0, 0);
-    (1..=SHARDS)
-        .map(|shard| {
+    (1..=parts)
+        .map(|part| {
             let start = at;
-            while at < batch.len() && passed < nodes * shard / SHARDS {
+            while at < batch.len() && passed < nodes * part / parts {
                 passed += batch[at].nodes();
                 at += 1;
             }

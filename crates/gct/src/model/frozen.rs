@@ -8,6 +8,7 @@
 //! Results are those of the model to rounding, not to the bit. MiME gains nothing and stays as it is.
 
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gct_kernels::Number;
 use gct_kernels::engine::Engine;
@@ -17,7 +18,7 @@ use gct_kernels::weights::{Dense, Plan, Vector, Weights};
 use rayon::prelude::*;
 
 use super::block::Projection;
-use super::chunks::{SHARDS, chunks, shards};
+use super::chunks::{chunks, even_chunks};
 use super::network::{Layers, Network, View};
 use super::{Config, Model, Outcome, Targets};
 use crate::batch::Example;
@@ -31,14 +32,22 @@ pub struct Frozen<T> {
     weights: Weights<T>,
 }
 
-/// Memory for evaluation, to be used again for the next batch.
+/// Memory for evaluation, to be used again for the next batch: a pool for each thread, that fits into its cache.
 pub struct Scratch<T> {
-    pools: Vec<Pool<T>>,
+    pools: Vec<Mutex<Pool<T>>>,
 }
 
 impl<T> Default for Scratch<T> {
     fn default() -> Self {
-        Scratch { pools: (0..SHARDS).map(|_| Pool::default()).collect() }
+        Scratch { pools: (0..rayon::current_num_threads()).map(|_| Mutex::default()).collect() }
+    }
+}
+
+impl<T> Scratch<T> {
+    /// The pool of this thread.
+    fn pool(&self) -> MutexGuard<'_, Pool<T>> {
+        let place = rayon::current_thread_index().unwrap_or(0) % self.pools.len();
+        self.pools[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,12 +81,13 @@ impl<T: Number> Frozen<T> {
     }
 
     /// The mean loss of prediction over a batch, without dropout and without the regulariser.
-    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &mut Scratch<T>) -> Outcome {
+    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &Scratch<T>) -> Outcome {
         let pass = self.network.pass(batch, targets, false);
-        let play = |(pool, part): (&mut Pool<T>, Range<usize>)| {
-            self.network.play_in_chunks(&self.weights, (batch, part), targets, pass, pool, None)
+        let play = |chunk: Range<usize>| {
+            let (examples, targets) = (&batch[chunk.clone()], targets.slice(chunk));
+            self.network.play(&self.weights, examples, &targets, pass, &mut scratch.pool(), None)
         };
-        let outcomes: Vec<Outcome> = scratch.pools.par_iter_mut().zip(shards(batch)).map(play).collect();
+        let outcomes: Vec<Outcome> = even_chunks(batch).into_par_iter().map(play).collect();
         Outcome::sum(&outcomes)
     }
 

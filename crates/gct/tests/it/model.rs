@@ -98,7 +98,7 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
                 let mut trainer = Trainer::new(model);
                 pool.install(|| {
                     let evaluate = |model: &Model<f32>| {
-                        model.frozen().evaluate(&examples, &targets(), &mut Scratch::default()).prediction
+                        model.frozen().evaluate(&examples, &targets(), &Scratch::default()).prediction
                     };
                     let before = evaluate(trainer.model());
                     for step in 0..30 {
@@ -388,7 +388,7 @@ fn a_frozen_model_is_the_same<T: Number>(tolerance: f64) {
             let close = |a: f64, b: f64| (a - b).abs() <= tolerance * (1.0 + a.abs());
             let pass = model.pass(&examples, &targets, false);
             let loss = model.play(&examples, &targets, pass, &mut Pool::default(), None).prediction;
-            let got = frozen.evaluate(&examples, &targets, &mut Scratch::default()).prediction;
+            let got = frozen.evaluate(&examples, &targets, &Scratch::default()).prediction;
             assert!(close(loss, got), "{config:?} {head:?}: {loss} {got}");
             let (expected, got) = (model.look(&examples, seen), frozen.look(&examples, seen));
             assert_eq!(expected.len(), got.len());
@@ -414,8 +414,7 @@ fn a_frozen_model_stays_as_it_is() {
     let examples = examples(&encounters(3), false);
     let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::RawEdges, rows(), 1).unwrap();
     let mut trainer = Trainer::new(model);
-    let evaluate =
-        |model: &Frozen<f32>| model.evaluate(&examples, &Targets::Examples, &mut Scratch::default());
+    let evaluate = |model: &Frozen<f32>| model.evaluate(&examples, &Targets::Examples, &Scratch::default());
     let frozen = trainer.model().frozen();
     let before = evaluate(&frozen);
     trainer.step(&examples, &Targets::Examples, Learning::new(1e-2, 0));

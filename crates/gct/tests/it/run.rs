@@ -315,7 +315,7 @@ fn the_loss_of_an_evaluation_is_that_of_the_model() {
             HeadConfig::Labels { .. } => Targets::Labels(&labels),
             _ => Targets::Examples,
         };
-        let loss = model.frozen().evaluate(&examples, &targets, &mut Scratch::default()).prediction;
+        let loss = model.frozen().evaluate(&examples, &targets, &Scratch::default()).prediction;
         let none = Bootstrap { replicates: 0, seed: 0 };
         let evaluation = evaluate::run(&run, &dataset, Which::All, none, &|_| Ok(())).unwrap();
         let measured = evaluation.scores.value("log_loss").unwrap();
