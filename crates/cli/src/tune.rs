@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     strategy: By,
 
     /// Another seed gives other points; that of the trainings is the setting `seed`
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
 
     /// Let every trial make all its steps
@@ -180,7 +180,14 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
         By::Bayesian => Strategy::Bayesian,
         By::Random => Strategy::Random,
     };
-    Ok(Plan { strategy, seed: arguments.seed, give_up: !arguments.keep_all, space, settings })
+    Ok(Plan {
+        strategy,
+        seed: arguments.seed,
+        give_up: !arguments.keep_all,
+        dataset_sha256: dataset.manifest().files.encounters.sha256.clone(),
+        space,
+        settings,
+    })
 }
 
 fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
@@ -260,7 +267,8 @@ impl Display {
         let ended: Vec<_> = tuning.trials().iter().filter(|trial| trial.end != End::Begun).collect();
         let begun = tuning.trials().len() - ended.len();
         let bar = terminal::training((left + begun as u64) * settings.steps, settings.batch as u64, quiet);
-        let best = ended.iter().filter_map(|trial| trial.best).map(|best| best.value);
+        let best = ended.iter().filter(|trial| trial.end != End::Failed).filter_map(|trial| trial.best);
+        let best = best.map(|best| best.value);
         Display {
             lines: !quiet && !io::stderr().is_terminal(),
             names: tuning.plan().space.dimensions().iter().map(|dimension| dimension.name.clone()).collect(),
@@ -291,7 +299,8 @@ impl Display {
                 inside.done += inside.steps_each;
                 inside.ended += 1;
                 let value = result.best.map(|best| best.value);
-                inside.best = inside.best.into_iter().chain(value).reduce(f64::max);
+                let counts = value.filter(|_| result.end != End::Failed);
+                inside.best = inside.best.into_iter().chain(counts).reduce(f64::max);
                 inside.draw(self.metric);
                 if self.lines {
                     let end = match result.end {

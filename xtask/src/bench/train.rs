@@ -26,6 +26,9 @@ const PEAK_FRACTION: f64 = 0.55;
 /// The megabytes that it may take.
 const MEGABYTES: f64 = 400.0;
 
+/// How often GCT is measured, ours and theirs in turn. The best of each counts: a busy machine slows down and nothing else.
+const ROUNDS: usize = 3;
+
 const TASKS: [&str; 2] = ["graph_reconstruction", "visit_label"];
 
 pub(super) fn run(json_file: Option<&Path>, steps: Option<usize>) -> Result<bool> {
@@ -33,7 +36,22 @@ pub(super) fn run(json_file: Option<&Path>, steps: Option<usize>) -> Result<bool
     if let Some(steps) = steps {
         return memory(&data, steps);
     }
-    let ours = measure(&mut data.ours())?;
+    let mut ours = measure(&mut data.ours())?;
+    let mut theirs = json!({});
+    for round in 0..ROUNDS {
+        if round > 0 {
+            keep_best(&mut ours.output["gct"], &measure(data.ours().arg("gct"))?.output["gct"]);
+        }
+        for task in TASKS {
+            keep_best(&mut theirs[task]["padded"], &data.pytorch(task, &["--style", "padded"])?);
+            keep_best(&mut theirs[task]["expert"], &data.pytorch(task, &["--style", "expert"])?);
+            // An expert would try the compiler and keep what is faster.
+            match data.pytorch(task, &["--style", "expert", "--compile"]) {
+                Ok(compiled) => keep_best(&mut theirs[task]["expert"], &compiled),
+                Err(error) => println!("without torch.compile: {error:#}"),
+            }
+        }
+    }
     let mut report = json!({});
     let mut met = true;
 
@@ -42,17 +60,10 @@ pub(super) fn run(json_file: Option<&Path>, steps: Option<usize>) -> Result<bool
         "GCT, encounters/s", "ours", "padded", "expert", "bars"
     );
     for task in TASKS {
-        let padded = data.pytorch(task, &["--style", "padded"])?;
-        let expert = data.pytorch(task, &["--style", "expert"])?;
-        // An expert would try the compiler and keep what is faster.
-        let compiled = data.pytorch(task, &["--style", "expert", "--compile"]).unwrap_or_else(|error| {
-            println!("without torch.compile: {error:#}");
-            Value::Null
-        });
         for what in ["train", "evaluate"] {
             let number = |of: &Value| of[what].as_f64().unwrap_or(f64::NAN);
-            let (us, padded) = (number(&ours.output["gct"][task]), number(&padded));
-            let expert = number(&expert).max(number(&compiled));
+            let [us, padded, expert] =
+                [&ours.output["gct"][task], &theirs[task]["padded"], &theirs[task]["expert"]].map(number);
             let ratios = [us / padded, us / expert];
             let (enough, bars) = match what {
                 "train" => (
@@ -119,6 +130,15 @@ pub(super) fn run(json_file: Option<&Path>, steps: Option<usize>) -> Result<bool
         fs::write(root().join(path), format!("{report:#}\n"))?;
     }
     Ok(met)
+}
+
+/// Keeps the larger one of every number.
+fn keep_best(best: &mut Value, other: &Value) {
+    match other {
+        Value::Object(fields) => fields.iter().for_each(|(key, other)| keep_best(&mut best[key], other)),
+        other if other.as_f64() > best.as_f64() => *best = other.clone(),
+        _ => {}
+    }
 }
 
 fn verdict(enough: bool) -> &'static str {

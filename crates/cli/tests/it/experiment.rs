@@ -155,6 +155,12 @@ hint: give a dataset folder with --data DIR, or settings of the generator under 
 "#]]);
     assert!(!home.path().join("other").exists());
     gct(home.path(), "experiment small.toml --out all --shard 4/3").assert().code(2);
+    // A file of the user's could have the name of one of ours.
+    gct(home.path(), "experiment small.toml --out .").assert().code(2).stderr_eq(str![[r#"
+error: will not write .: it holds `[..]`, which is not part of an experiment
+hint: choose another place, or move away what is there
+
+"#]]);
 }
 
 #[test]

@@ -8,13 +8,30 @@ use serde::{Deserialize, Serialize};
 
 use super::Experiment;
 use crate::ceiling::Ceiling;
-use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::dataset::{Dataset, Overwrite, PARTIAL, write_own};
 use crate::error::{Error, OnPath, Result};
 use crate::overrides;
 use crate::statistics::{self, Statistics};
 use crate::synth;
 
 const FILE: &str = "data.json";
+const DATA: &str = "data";
+
+/// Refuses a folder that is not one of experiments, nor empty: files of the user's could have the names of ours.
+pub(super) fn check_folder(folder: &Path) -> Result<()> {
+    if !folder.exists() || folder.join(FILE).exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).on("read", folder)? {
+        let name = entry.on("read", folder)?.file_name().to_string_lossy().into_owned();
+        // Data are made before anything is written about them.
+        if name != DATA && !name.starts_with(PARTIAL) && !folder.join(FILE).exists() {
+            let problem = format!("it holds `{name}`, which is not part of an experiment");
+            return Err(Error::NotReplaceable { path: folder.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
 
 /// What is known of the data without having them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,6 +98,7 @@ impl Experiment {
         stop: &AtomicBool,
         progress: &(dyn Fn(synth::Progress) + Sync),
     ) -> Result<Dataset> {
+        check_folder(folder)?;
         if let Some(path) = given.or(self.data.folder.as_deref()) {
             return Dataset::open(path);
         }
@@ -88,7 +106,7 @@ impl Experiment {
         let Some(settings) = self.generator().map_err(wrong)? else {
             return Err(Error::NoData { experiment: self.name.clone() });
         };
-        let path = folder.join("data");
+        let path = folder.join(DATA);
         if !path.exists() {
             match synth::run(&settings, &path, Overwrite::Refuse, stop, progress) {
                 // Another process has made the same data in the meantime.

@@ -184,6 +184,19 @@ impl Experiment {
                 return Err(format!("`{key}` has {} twice", names[at]));
             }
         }
+        let sets = self.settings.iter().map(|one| &one.set).chain(self.variants.values().map(|one| &one.set));
+        for set in sets {
+            let inside =
+                |table: &str, key: &str| set.get(table).is_some_and(|table| table.get(key).is_some());
+            let taken = [
+                ("task", set.contains_key("task")),
+                ("split.seed", inside("split", "seed")),
+                ("model.name", inside("model", "name")),
+            ];
+            if let Some((name, _)) = taken.into_iter().find(|(_, is_set)| *is_set) {
+                return Err(format!("`{name}` cannot be set: `tasks`, `split_seeds` and `models` say it"));
+            }
+        }
         for variant in self.variants.keys() {
             if Config::NAMES.contains(&variant.as_str()) {
                 return Err(format!("`variants.{variant}` has the name of a model"));
@@ -260,7 +273,15 @@ impl Experiment {
                 }
             }
         }
-        Ok(trials)
+        let mut names: Vec<String> = trials.iter().map(|trial| trial.name().to_lowercase()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(trials),
+            Some(pair) => Err(Error::file(
+                &PathBuf::from(format!("{}.toml", self.name)),
+                format!("two trials would both be called {}: give tasks or variants other names", pair[0]),
+            )),
+        }
     }
 
     fn laid_over(&self, settings: Settings, name: &str) -> Result<Settings> {
@@ -388,6 +409,7 @@ mod tests {
             ("title = \"t\"", "titel = \"t\"", "unknown field `titel`"),
             ("model = \"gct\"", "model = 3", "variants.mine.model: invalid type"),
             ("base.toml", "bose.toml", "cannot read"),
+            ("set.steps = 9", "set.split.seed = 9", "`split.seed` cannot be set"),
             ("[variants.mine]", "[variants.deep]", "`variants.deep` has the name of a model"),
             ("[variants.mine]", "[variants.other]", "unknown model `mine`"),
             ("\"masked_diagnosis\"]", "\"masked\"]", "unknown task `masked`"),

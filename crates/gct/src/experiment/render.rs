@@ -224,12 +224,12 @@ fn effort(findings: &Findings, task: &Task, model: &str) -> Option<String> {
     let of_model = |one: &&super::Finished| one.model == model && one.settings.task == *task;
     let trials: Vec<_> = findings.finished.iter().filter(of_model).collect();
     let (first, count) = (trials.first()?, trials.len() as f64);
-    let best: f64 = trials.iter().filter_map(|one| one.best).map(|best| best.step as f64).sum();
+    let best: Vec<f64> = trials.iter().filter_map(|one| one.best).map(|best| best.step as f64).collect();
     let seconds: f64 = trials.iter().map(|one| one.seconds).sum();
     Some(format!(
         "| {task} | {model} | {} | {:.0} | {} | {:.1} |\n",
         first.settings.steps,
-        best / count,
+        best.iter().sum::<f64>() / best.len() as f64,
         first.settings.learning_rate,
         seconds / count / 60.0
     ))

@@ -141,6 +141,7 @@ impl Trial {
     ) -> Result<Finished> {
         let path = self.run_folder(folder);
         let watch = train::Watch { tell, stop };
+        self.check_run(folder)?;
         let outcome = match path.exists() {
             true => train::resume(&path, dataset, None, watch)?,
             false => train::start(self.settings.clone(), dataset, &path, Overwrite::Refuse, watch)?,

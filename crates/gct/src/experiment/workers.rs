@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::data::check_folder;
 use super::trial::{Finished, Trial};
 use super::{About, Experiment};
 use crate::dataset::Dataset;
@@ -108,6 +109,10 @@ pub fn run(
 ) -> Result<Outcome> {
     let proceed = |_| if watch.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) };
     let trials = experiment.trials(&dataset.manifest().source.kind)?;
+    for trial in &trials {
+        trial.settings.task.columns(&dataset.manifest().labels)?;
+    }
+    check_folder(folder)?;
     fs::create_dir_all(folder).on("create", folder)?;
     let about = About::of(dataset, folder, &proceed)?;
     let (mut left, mut outcome) = (Vec::new(), Outcome::default());
@@ -185,11 +190,12 @@ impl Team<'_> {
                     outcome.finished += 1;
                     (self.watch.tell)(Event::Finished { trial: place, found: &found });
                 }
-                Err(Error::Busy { .. }) => {
+                // Another process trains it, or began to while this one read the data.
+                Err(Error::Busy { .. } | Error::OutputExists { .. }) => {
                     outcome.elsewhere += 1;
                     (self.watch.tell)(Event::Elsewhere { trial: place });
                 }
-                Err(error @ (Error::Diverged { .. } | Error::NoAnswer)) => {
+                Err(error @ (Error::Diverged { .. } | Error::NoAnswer | Error::NothingToAsk { .. })) => {
                     outcome.failed.push(trial.name());
                     (self.watch.tell)(Event::Failed { trial: place, error: &error });
                 }
@@ -199,6 +205,11 @@ impl Team<'_> {
     }
 
     fn run(&self, trial: &Trial, place: usize) -> Result<Finished> {
+        // Another process may have finished it since this one began.
+        let sha256 = &self.dataset.manifest().files.encounters.sha256;
+        if let Some(found) = trial.finished(self.folder, sha256)? {
+            return Ok(found);
+        }
         let mut tell = |event: train::Event<'_>| match event {
             train::Event::Started { step, .. } | train::Event::Step { step, .. } => {
                 (self.watch.tell)(Event::Step { trial: place, step });

@@ -57,10 +57,11 @@ pub(super) fn learn<'a>(
 /// The chance that each cause led to an effect that is there, given the strengths with which they lead to it. Of strengths that
 /// are all zero, nobody did.
 pub(super) fn explain(strengths: &mut [f32]) {
-    let none: f32 = strengths.iter().map(|strength| 1.0 - strength).product();
-    let any = 1.0 - none;
+    // By logarithms, in which small strengths are not lost beside 1.
+    let none: f64 = strengths.iter().map(|strength| f64::from(-*strength).ln_1p()).sum();
+    let any = -none.exp_m1();
     if any > 0.0 {
-        strengths.iter_mut().for_each(|strength| *strength = (*strength / any).min(1.0));
+        strengths.iter_mut().for_each(|strength| *strength = (f64::from(*strength) / any).min(1.0) as f32);
     }
 }
 
@@ -75,6 +76,9 @@ mod tests {
         // One of them led to it: 1 - 0.5 * 0.8.
         assert!((strengths[0] - 0.5 / 0.6).abs() < 1e-6 && (strengths[1] - 0.2 / 0.6).abs() < 1e-6);
         assert_eq!(strengths[2], 0.0);
+        let mut weak = [4e-9, 4e-9];
+        explain(&mut weak);
+        assert!((weak[0] - 0.5).abs() < 1e-6, "{weak:?}");
         let mut nobody = [0.0, 0.0];
         explain(&mut nobody);
         assert_eq!(nobody, [0.0, 0.0]);

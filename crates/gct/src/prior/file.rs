@@ -39,7 +39,7 @@ struct Row {
 
 impl Prior {
     /// Writes the counts.
-    pub(crate) fn save(&self, path: &Path) -> Result<FileEntry> {
+    pub(crate) fn save(&self, path: &Path, cells: Cells) -> Result<FileEntry> {
         let rows: Vec<Row> = CodeKind::ALL.into_iter().flat_map(|kind| self.rows(kind)).collect();
         let mut columns: Vec<(_, ArrayRef)> = vec![
             ("kind", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.kind.name())))),
@@ -47,7 +47,7 @@ impl Prior {
             ("effect", Arc::new(rows.iter().map(|row| row.effect).collect::<UInt32Array>())),
             ("count", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.count)))),
         ];
-        if rows.iter().any(|row| row.strength.is_some()) {
+        if cells == Cells::Explained {
             columns
                 .push(("strength", Arc::new(rows.iter().map(|row| row.strength).collect::<Float32Array>())));
         }
@@ -192,7 +192,7 @@ mod tests {
         let prior = counter.finish();
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("prior.parquet");
-        prior.save(&path).unwrap();
+        prior.save(&path, cells).unwrap();
         let sizes = PerKind { diagnosis: 4, treatment: 3, lab: 2 };
         assert_eq!(Prior::load(&path, sizes, 3, cells).unwrap(), prior);
         let other = PerKind { diagnosis: 5, ..sizes };

@@ -162,7 +162,7 @@ impl Run {
             vocabulary: PerKind::from_fn(|kind| vocabulary[kind].len() as u64),
             files: Files {
                 vocabulary: dataset::write_vocabulary(pending.path(), vocabulary)?,
-                prior: prior.save(&pending.path().join(PRIOR))?,
+                prior: prior.save(&pending.path().join(PRIOR), settings.prior.cells)?,
             },
         };
         let json = serde_json::to_string_pretty(&manifest).expect("a manifest has only text keys");

@@ -66,7 +66,10 @@ fn picture(tuning: &Tuning) -> String {
     let values: Vec<(f64, f64)> = (1..)
         .zip(&tuning.trials)
         .filter_map(|(number, trial)| {
-            Some((f64::from(number), trial.best.filter(|_| trial.end != End::Begun)?.value))
+            Some((
+                f64::from(number),
+                trial.best.filter(|_| matches!(trial.end, End::Finished | End::GivenUp))?.value,
+            ))
         })
         .collect();
     let mut best = f64::NEG_INFINITY;

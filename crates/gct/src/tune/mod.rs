@@ -49,6 +49,8 @@ pub struct Plan {
     pub seed: u64,
     /// Whether trials that fall behind are given up.
     pub give_up: bool,
+    /// The SHA-256 of the encounters that trials learn from.
+    pub dataset_sha256: String,
     /// What is varied, and how far.
     pub space: Space,
     /// Everything that is not. Its own values of what is varied are the first trial, if they are in the space.
@@ -301,8 +303,11 @@ impl Tuning {
         if let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
             return Err(Error::Busy { path: self.folder });
         }
-        let cut_off = (0..self.trials.len()).filter(|trial| self.trials[*trial].end == End::Begun).collect();
-        let team = Team { dataset, watch, inside: Mutex::new(Inside { tuning: self, cut_off, error: None }) };
+        // As it is now that nobody else writes.
+        let tuning = Tuning::read(&self.folder)?;
+        let cut_off =
+            (0..tuning.trials.len()).filter(|trial| tuning.trials[*trial].end == End::Begun).collect();
+        let team = Team { dataset, watch, inside: Mutex::new(Inside { tuning, cut_off, error: None }) };
         let threads = rayon::current_num_threads();
         let workers = watch.side_by_side.max(1);
         std::thread::scope(|scope| {
@@ -510,7 +515,8 @@ mod tests {
     fn plan(model: &str) -> Plan {
         let settings = Settings::paper(Task::MaskedDiagnosis, model, "synthetic").unwrap();
         let space = paper_space(&settings.model).unwrap();
-        Plan { strategy: Strategy::Bayesian, seed: 0, give_up: true, space, settings }
+        let dataset_sha256 = String::new();
+        Plan { strategy: Strategy::Bayesian, seed: 0, give_up: true, dataset_sha256, space, settings }
     }
 
     #[test]
