@@ -82,10 +82,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         MODELS.iter().map(|name| train(arguments, &dataset, name, &mut display)).collect();
     display.bar.finish_and_clear();
     let trained = trained.map_err(|error| match error.downcast() {
-        Ok(gct::Error::Stopped { .. }) => {
-            terminal::Stopped("stopped; run the same command again to go on").into()
-        }
-        Ok(error) => error.into(),
+        Ok(error) => terminal::go_on_again(error),
         Err(error) => error,
     })?;
     let ceiling = &findings.ceiling.ceiling_joint;

@@ -26,8 +26,8 @@ use crate::terminal::{self, count, score};
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   gct experiment experiments/masked-diagnosis.toml --out results
-  gct experiment experiments/masked-diagnosis.toml --out results --shard 3/8    the third of eight jobs
-  gct experiment table results                                                  whatever is finished"
+  gct experiment experiments/masked-diagnosis.toml --out results --shard 3/8    one of 8 jobs
+  gct experiment table results                                                  what is finished"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -104,12 +104,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let outcome =
         experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), watch);
     display.finish();
-    let outcome = outcome.map_err(|error| match error {
-        gct::Error::Stopped { .. } | gct::Error::Interrupted => {
-            terminal::Stopped("stopped; run the same command again to go on").into()
-        }
-        error => anyhow::Error::from(error),
-    })?;
+    let outcome = outcome.map_err(terminal::go_on_again)?;
     tables(&[experiment], out, Some(&outcome), arguments.json)?;
     match &outcome.failed[..] {
         [] => Ok(()),

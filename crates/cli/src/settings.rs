@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use gct::overrides::{merge, read, table, typed};
+use gct::task::Task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -42,6 +43,24 @@ impl SettingsArguments {
             }
         }
         Ok(value.as_str().map(str::to_owned))
+    }
+
+    /// The paper's settings for a task and a model, which flags, the file or a `--set` name, with everything else on top of them.
+    pub(crate) fn training(
+        &self,
+        task: Option<&str>,
+        model: Option<&str>,
+        source: &str,
+    ) -> Result<gct::run::Settings> {
+        let given = |flag: Option<&str>, path: &[&str]| match flag {
+            Some(value) => Ok(Some(value.to_owned())),
+            None => self.text(path),
+        };
+        let Some(task) = given(task, &["task"])? else {
+            bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
+        };
+        let model = given(model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
+        self.apply(&gct::run::Settings::paper(task.parse()?, &model, source)?)
     }
 
     /// Applies the file, then each `--set`, to the defaults.

@@ -18,6 +18,16 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
+/// An error of many trainings: if the user stopped them, nothing is lost.
+pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
+    match error {
+        gct::Error::Stopped { .. } | gct::Error::Interrupted => {
+            Stopped("stopped; run the same command again to go on").into()
+        }
+        error => error.into(),
+    }
+}
+
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -170,15 +170,8 @@ fn settings_on(arguments: &Arguments, there: &Settings) -> Result<Settings> {
 
 /// The paper's settings with what is given on top of them.
 fn settings(arguments: &Arguments, source: &str) -> Result<Settings> {
-    let given = |flag: &Option<String>, path: &[&str]| match flag {
-        Some(value) => Ok(Some(value.clone())),
-        None => arguments.settings.text(path),
-    };
-    let Some(task) = given(&arguments.task, &["task"])? else {
-        bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
-    };
-    let model = given(&arguments.model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
-    let mut settings = arguments.settings.apply(&Settings::paper(task.parse()?, &model, source)?)?;
+    let (task, model) = (arguments.task.as_deref(), arguments.model.as_deref());
+    let mut settings = arguments.settings.training(task, model, source)?;
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);

@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use gct::dataset::Dataset;
-use gct::run::Settings;
-use gct::task::Task;
 use gct::tune::{self, End, Event, Plan, Space, Strategy, Tuning, Watch};
 use indicatif::ProgressBar;
 use serde::Deserialize;
@@ -145,28 +143,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     };
     let tuning = tuning.run(&dataset, watch);
     display.finish();
-    let tuning = tuning.map_err(|error| match error {
-        gct::Error::Stopped { .. } | gct::Error::Interrupted => {
-            terminal::Stopped("stopped; run the same command again to go on").into()
-        }
-        error => anyhow::Error::from(error),
-    })?;
+    let tuning = tuning.map_err(terminal::go_on_again)?;
     tune::write(&tuning)?;
     report(arguments, &tuning)
 }
 
 fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
-    let given = |flag: &Option<String>, path: &[&str]| match flag {
-        Some(value) => Ok(Some(value.clone())),
-        None => arguments.settings.text(path),
-    };
-    let Some(task) = given(&arguments.task, &["task"])? else {
-        bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
-    };
-    let model = given(&arguments.model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
-    let source = &dataset.manifest().source.kind;
-    let mut settings: Settings =
-        arguments.settings.apply(&Settings::paper(task.parse()?, &model, source)?)?;
+    let (task, model) = (arguments.task.as_deref(), arguments.model.as_deref());
+    let mut settings = arguments.settings.training(task, model, &dataset.manifest().source.kind)?;
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     let space = match &arguments.space {
         Some(path) => {

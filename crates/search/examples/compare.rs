@@ -6,28 +6,13 @@
 use std::time::Instant;
 
 use gct_search::{Dimension, How, Outcome, Scale, Space, Strategy, Trial, suggest};
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 #[path = "../src/landscapes.rs"]
 mod landscapes;
 
-use landscapes::{LANDSCAPES, Landscape, NOISE};
-
-fn space() -> Space {
-    let dimension = |name: &str, low, high, scale| Dimension { name: name.into(), low, high, scale };
-    Space::new(vec![
-        dimension("learning_rate", 1e-4, 1e-1, Scale::Log),
-        dimension("model.dropout.mlp", 0.0, 0.9, Scale::Linear),
-        dimension("model.dropout.post_mlp", 0.0, 0.9, Scale::Linear),
-        dimension("model.regularization", 1e-2, 1e2, Scale::Log),
-    ])
-    .unwrap()
-}
-
-fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
-}
+use landscapes::{LANDSCAPES, Landscape, NOISE, normal, space};
 
 /// The true value of the trial that looked best, after each trial; with `parallel` trials running at once.
 fn tune(

@@ -1,6 +1,12 @@
 //! Functions shaped like what hyperparameters do to a validation score, for the comparison of strategies. A point is a learning rate from 1e-4
 //! to 1e-1, two dropout rates from 0 to 0.9, and a regularisation coefficient from 1e-2 to 1e2.
 
+use rand::RngExt;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+// Of the library in its tests, of the example in the example.
+use super::{Dimension, Scale, Space};
+
 /// A landscape: its name, what a point is truly worth (none: training diverges), and the best there is.
 pub(crate) struct Landscape {
     pub(crate) name: &'static str,
@@ -55,4 +61,21 @@ fn plain(point: &[f64]) -> Option<f64> {
 
 fn logs(point: &[f64]) -> [f64; 4] {
     [point[0].log10(), point[1], point[2], point[3].log10()]
+}
+
+/// The space of the paper, for GCT.
+pub(crate) fn space() -> Space {
+    let dimension = |name: &str, low, high, scale| Dimension { name: name.into(), low, high, scale };
+    Space::new(vec![
+        dimension("learning_rate", 1e-4, 1e-1, Scale::Log),
+        dimension("model.dropout.mlp", 0.0, 0.9, Scale::Linear),
+        dimension("model.dropout.post_mlp", 0.0, 0.9, Scale::Linear),
+        dimension("model.regularization", 1e-2, 1e2, Scale::Log),
+    ])
+    .unwrap()
+}
+
+/// A draw that is nearly normal, with mean 0 and deviation 1.
+pub(crate) fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
 }

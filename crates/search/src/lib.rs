@@ -256,28 +256,12 @@ mod tests {
     use proptest::prelude::{Just, ProptestConfig, any, prop_assert, prop_oneof, proptest};
     use proptest::strategy::Strategy as _;
 
-    use super::landscapes::{LANDSCAPES, Landscape, NOISE};
+    use super::landscapes::{LANDSCAPES, Landscape, NOISE, normal, space};
     use super::*;
-
-    /// The paper's, for GCT.
-    fn space() -> Space {
-        let dimension = |name: &str, low, high, scale| Dimension { name: name.into(), low, high, scale };
-        Space::new(vec![
-            dimension("learning_rate", 1e-4, 1e-1, Scale::Log),
-            dimension("model.dropout.mlp", 0.0, 0.9, Scale::Linear),
-            dimension("model.dropout.post_mlp", 0.0, 0.9, Scale::Linear),
-            dimension("model.regularization", 1e-2, 1e2, Scale::Log),
-        ])
-        .unwrap()
-    }
 
     fn inside(space: &Space, point: &[f64]) -> bool {
         space.dimensions().iter().zip(point).all(|(d, x)| (d.low..=d.high).contains(x))
             && point.len() == space.dimensions().len()
-    }
-
-    fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-        (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
     }
 
     fn tuned(landscape: &Landscape, strategy: Strategy, seed: u64, trials: usize) -> Vec<Trial> {

@@ -164,19 +164,15 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
-        let graphs = self.graphs(examples);
-        let mut tape = Tape::new(weights, &graphs, pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, self.head.reach(), Pass::LOOKING);
-        let answers = match (&self.head, self.head.logits(&mut tape, &nodes, examples)) {
-            (Head::Edges(decoder), _) => tape.edge_logits(&nodes.all, *decoder),
-            (_, logits) => {
-                let logits = logits.expect("only edges have no logits");
-                let data = tape.data(&logits);
-                data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
+        self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
+            match (&self.head, self.head.logits(tape, nodes, examples)) {
+                (Head::Edges(decoder), _) => tape.edge_logits(&nodes.all, *decoder),
+                (_, logits) => {
+                    let data = tape.data(logits.as_ref().expect("only edges have no logits"));
+                    data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
+                }
             }
-        };
-        tape.finish();
-        answers
+        })
     }
 
     /// The vectors of the visits of a few examples, without dropout.
@@ -186,13 +182,26 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
+        self.asked(weights, examples, pool, Reach::FIRST, |tape, nodes| {
+            tape.data(&nodes.visits).chunks_exact(self.config.width()).map(<[T]>::to_vec).collect()
+        })
+    }
+
+    /// What `read` makes of a forward pass over the nodes within reach.
+    fn asked<T: Number, R>(
+        &self,
+        weights: &Weights<T>,
+        examples: &[Example],
+        pool: &mut Pool<T>,
+        reach: Reach,
+        read: impl for<'t> FnOnce(&mut Tape<'t, T>, &Nodes<Tape<'t, T>>) -> R,
+    ) -> R {
         let graphs = self.graphs(examples);
         let mut tape = Tape::new(weights, &graphs, pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::FIRST, Pass::LOOKING);
-        let width = self.config.width();
-        let visits = tape.data(&nodes.visits).chunks_exact(width).map(<[T]>::to_vec).collect();
+        let (_, nodes) = self.forward(&mut tape, &graphs, examples, reach, Pass::LOOKING);
+        let result = read(&mut tape, &nodes);
         tape.finish();
-        visits
+        result
     }
 
     /// Gives `look` what was computed on the way of a forward pass.
