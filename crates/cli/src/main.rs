@@ -19,6 +19,7 @@ mod explain;
 mod inspect;
 mod output;
 mod predict;
+mod prepare;
 mod prior;
 mod runs;
 mod settings;
@@ -48,6 +49,7 @@ const EXAMPLES: &str = "Examples:
   gct demo                           all of it in a few minutes
   gct synth --out synthetic          50,000 synthetic encounters, as in the paper
   gct inspect synthetic              what is in them
+  gct prepare eicu eicu-crd --out eicu
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct evaluate runs/gct
   gct explain runs/gct --graph graph.svg";
@@ -56,6 +58,7 @@ const EXAMPLES: &str = "Examples:
 enum Command {
     Demo(demo::Arguments),
     Synth(synth::Arguments),
+    Prepare(prepare::Arguments),
     Inspect(inspect::Arguments),
     Split(split::Arguments),
     Prior(prior::Arguments),
@@ -80,7 +83,7 @@ fn proceed() -> gct::Result<()> {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::error(&error);
@@ -93,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<()> {
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The first asks to stop, and the second does not ask.
         signal_hook::flag::register_conditional_shutdown(signal, 130, STOP.clone())?;
@@ -104,6 +107,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let quiet = arguments.quiet;
     match arguments.command {
+        Command::Prepare(own) => return prepare::run(&own, arguments.threads, quiet),
         Command::Demo(arguments) => demo::run(&arguments, quiet),
         Command::Synth(arguments) => synth::run(&arguments, quiet),
         Command::Inspect(arguments) => inspect::run(&arguments, quiet),
@@ -117,7 +121,8 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),
         Command::Tune(arguments) => tune::run(&arguments, quiet),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whoever read our output has had enough of it: that is no failure.

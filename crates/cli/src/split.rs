@@ -46,7 +46,7 @@ pub(crate) struct SplitArguments {
     split_seed: u64,
 
     /// What stays together
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "subject")]
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "recorded")]
     split_by: ByName,
 
     /// Spread the positives of this label over the parts 8:1:1 too
@@ -56,6 +56,8 @@ pub(crate) struct SplitArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ByName {
+    /// What the source put together, where it says; else a subject's encounters
+    Recorded,
     /// A subject's encounters: no patient is on two sides
     #[value(alias = "patient")]
     Subject,
@@ -66,6 +68,7 @@ enum ByName {
 impl SplitArguments {
     pub(crate) fn split(&self, dataset: &Dataset) -> gct::Result<Split> {
         let by = match self.split_by {
+            ByName::Recorded => By::Recorded,
             ByName::Subject => By::Subject,
             ByName::Encounter => By::Encounter,
         };

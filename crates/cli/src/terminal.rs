@@ -1,9 +1,8 @@
-//! What all commands say alike: errors, progress, tables, numbers.
+//! What the commands say alike, beside what is in `gct-terminal`: errors of the library, and the progress of a training.
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+pub(crate) use gct_terminal::{count, extend, percent, print, print_json, progress, score, table};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// The user stopped it, and this is what to do next.
@@ -28,54 +27,17 @@ pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
     }
 }
 
-/// Writes text to standard output.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
-
-/// Writes one JSON object to standard output.
-pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
-    print(&format!("{value:#}\n"))
-}
-
-/// Adds the fields of one JSON object to another.
-pub(crate) fn extend(object: &mut serde_json::Value, more: serde_json::Value) {
-    if let (Some(object), serde_json::Value::Object(more)) = (object.as_object_mut(), more) {
-        object.extend(more);
-    }
-}
-
 /// Writes an error and, where there is one, what to do about it.
 pub(crate) fn error(error: &anyhow::Error) {
-    let text = match error.downcast_ref::<gct::Error>() {
-        Some(error) => match error.hint() {
-            Some(hint) => format!("error: {error}\nhint: {hint}\n"),
-            None => format!("error: {error}\n"),
-        },
-        None => format!("error: {error:#}\n"),
-    };
-    // If standard error is closed too, nobody is left to tell.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// A progress bar with an estimate, if somebody is looking.
-pub(crate) fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+    match error.downcast_ref::<gct::Error>() {
+        Some(error) => gct_terminal::print_error(&error.to_string(), error.hint().as_deref()),
+        None => gct_terminal::print_error(&format!("{error:#}"), None),
     }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {rate} {eta} left")
-        .expect("the template is well formed")
-        .with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
-            let _ = write!(text, "{}/s", count(state.per_sec() as u64));
-        });
-    ProgressBar::new(total).with_style(style).with_message(what)
 }
 
 /// A progress bar for training, which counts steps and shows how many encounters are learned from per second.
 pub(crate) fn training(steps: u64, batch: u64, quiet: bool) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
+    if !gct_terminal::is_watched(quiet) {
         return ProgressBar::hidden();
     }
     let style =
@@ -85,56 +47,4 @@ pub(crate) fn training(steps: u64, batch: u64, quiet: bool) -> ProgressBar {
                 let _ = write!(text, "{}/s", count((state.per_sec() * batch as f64) as u64));
             });
     ProgressBar::new(steps).with_style(style)
-}
-
-/// A table without lines: the first column to the left, the others to the right.
-pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    if header.iter().any(|title| !title.is_empty()) {
-        table.set_header(header);
-    }
-    table.add_rows(rows);
-    for (position, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 3));
-        if position > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
-}
-
-/// 50000 as 50,000.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> = (0..digits.len().div_ceil(3))
-        .rev()
-        .map(|group| {
-            let end = digits.len() - 3 * group;
-            &digits[end.saturating_sub(3)..end]
-        })
-        .collect();
-    groups.join(",")
-}
-
-/// 0.0331 as 3.31 %; undefined as a dash.
-pub(crate) fn percent(share: Option<f64>) -> String {
-    share.map_or("-".into(), |share| format!("{:.2} %", 100.0 * share))
-}
-
-/// Four decimals, as in the paper's tables; undefined as a dash.
-pub(crate) fn score(score: Option<f64>) -> String {
-    score.map_or("-".into(), |score| format!("{score:.4}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        let grouped = [0, 7, 999, 1000, 50_000, 1_234_567].map(count);
-        assert_eq!(grouped, ["0", "7", "999", "1,000", "50,000", "1,234,567"]);
-    }
 }

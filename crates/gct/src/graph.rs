@@ -87,6 +87,8 @@ mod tests {
             id: EncounterId::new("e"),
             subject: SubjectId::new("s"),
             start: None,
+            prediction_time: None,
+            part: None,
             codes: PerKind { diagnosis: vec![3, 7], treatment: vec![0, 9], lab: vec![4] },
             edges: Some(Edges {
                 diagnosis_treatment: vec![Edge { cause: 0, effect: 1 }, Edge { cause: 1, effect: 1 }],

@@ -85,6 +85,32 @@ impl<T> IndexMut<CodeKind> for PerKind<T> {
     }
 }
 
+/// A side of the split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What models and priors learn from: 8 of 10.
+    Train,
+    /// What settings are chosen by: 1 of 10.
+    Validation,
+    /// What is looked at once: 1 of 10.
+    Test,
+}
+
+impl Part {
+    /// All parts.
+    pub const ALL: [Part; 3] = [Part::Train, Part::Validation, Part::Test];
+
+    /// The part's name in files and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Train => "train",
+            Part::Validation => "validation",
+            Part::Test => "test",
+        }
+    }
+}
+
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -148,6 +174,10 @@ pub struct Encounter {
     pub subject: SubjectId,
     /// When it began, in microseconds since 1970-01-01, where known.
     pub start: Option<i64>,
+    /// The moment up to which its codes were taken, in microseconds since 1970-01-01, where the source has one.
+    pub prediction_time: Option<i64>,
+    /// The side of the split that the source put it on, where it says.
+    pub part: Option<Part>,
     /// The distinct codes of each kind, as ascending ids into the vocabulary of that kind.
     pub codes: PerKind<Vec<u32>>,
     /// The true edges, where the source knows them.
@@ -180,6 +210,8 @@ mod tests {
             id: EncounterId::new("stay-4711"),
             subject: SubjectId::new("patient-0815"),
             start: None,
+            prediction_time: None,
+            part: None,
             codes: PerKind::default(),
             edges: None,
             labels: vec![],

@@ -20,39 +20,16 @@ use sha2::{Digest, Sha256};
 use crate::dataset::{self, Dataset, Overwrite};
 use crate::error::Result;
 use crate::record::Encounter;
-
-/// A side of the split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// What models and priors learn from: 8 of 10.
-    Train,
-    /// What settings are chosen by: 1 of 10.
-    Validation,
-    /// What is looked at once: 1 of 10.
-    Test,
-}
-
-impl Part {
-    /// All parts.
-    pub const ALL: [Part; 3] = [Part::Train, Part::Validation, Part::Test];
-
-    /// The part's name in files and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Train => "train",
-            Part::Validation => "validation",
-            Part::Test => "test",
-        }
-    }
-}
+pub use crate::record::Part;
 
 /// What stays together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// All encounters of a subject are on one side: no patient is learned from and tested on.
+    /// As the source of the dataset put it, where it says; else as [`By::Subject`].
     #[default]
+    Recorded,
+    /// All encounters of a subject are on one side: no patient is learned from and tested on.
     Subject,
     /// Each encounter for itself, as in the paper: a patient's encounters can fall on both sides.
     Encounter,
@@ -146,6 +123,9 @@ impl Split {
 
     /// Where an encounter belongs.
     pub fn part(&self, encounter: &Encounter) -> Part {
+        if let (By::Recorded, Some(part)) = (self.settings.by, encounter.part) {
+            return part;
+        }
         let hash = self.hash(encounter);
         let bounds = self.strata.as_ref().map_or(BOUNDS, |strata| strata.bounds(hash));
         if hash < bounds.train {
@@ -175,7 +155,7 @@ impl Split {
 
     fn hash(&self, encounter: &Encounter) -> u64 {
         let id = match self.settings.by {
-            By::Subject => encounter.subject.as_str(),
+            By::Recorded | By::Subject => encounter.subject.as_str(),
             By::Encounter => encounter.id.as_str(),
         };
         hash(self.settings.seed, id)
@@ -220,6 +200,8 @@ mod tests {
             id: EncounterId::new(id),
             subject: SubjectId::new(subject),
             start: None,
+            prediction_time: None,
+            part: None,
             codes: PerKind::default(),
             edges: None,
             labels: vec![],
@@ -244,6 +226,14 @@ mod tests {
         {
             assert!(i64::abs(size - expected) < 5 * sd, "{sizes:?}");
         }
+    }
+
+    #[test]
+    fn what_the_source_says_counts_unless_something_else_is_wanted() {
+        let recorded = Encounter { part: Some(Part::Test), ..encounter("S7", "") };
+        assert_eq!(Split::by_hash(0, By::Subject).part(&recorded), Part::Train);
+        assert_eq!(Split::by_hash(0, By::Recorded).part(&recorded), Part::Test);
+        assert_eq!(Split::by_hash(0, By::Recorded).part(&encounter("S7", "")), Part::Train);
     }
 
     #[test]

@@ -257,6 +257,8 @@ mod tests {
             id: EncounterId::new(id),
             subject: SubjectId::new("s"),
             start: None,
+            prediction_time: None,
+            part: None,
             codes: PerKind { diagnosis: (0..diagnoses).collect(), treatment: vec![], lab: vec![] },
             edges: None,
             labels: vec![None, Some(true)],

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 mod data;
 mod predict;
+mod prepare;
 mod train;
 
 #[derive(Args)]
@@ -36,6 +37,12 @@ enum What {
         #[arg(long)]
         steps: Option<usize>,
     },
+    /// 42 million events as a dataset, beside DuckDB and Polars
+    Prepare {
+        /// Also write the figures to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// Predictions of a million encounters, beside the same model on examples in memory
     Predict {
         /// Also write the figures to this file
@@ -49,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     match &arguments.what {
         What::Data { json } => data::run(json.as_deref()),
         What::Train { json, steps } => train::run(json.as_deref(), *steps),
+        What::Prepare { json } => prepare::run(json.as_deref()),
         What::Predict { json } => predict::run(json.as_deref()),
     }
 }

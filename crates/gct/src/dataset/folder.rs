@@ -223,6 +223,18 @@ pub fn write_text(target: &Path, overwrite: Overwrite, text: &str) -> Result<()>
     write_file(target, overwrite, |mut file| file.write_all(text.as_bytes()).on("write", target))
 }
 
+/// Puts a finished file of another program in its place, where it appears whole or not at all.
+///
+/// # Errors
+/// If a file is there and may not be replaced, or it cannot be written.
+pub fn copy_file(from: &Path, target: &Path, overwrite: Overwrite) -> Result<()> {
+    write_file(target, overwrite, |mut file| {
+        let mut from_file = File::open(from).on("read", from)?;
+        io::copy(&mut from_file, &mut file).on("write", target)?;
+        Ok(())
+    })
+}
+
 /// A file in the making. Dropped before [`PendingFile::commit`], it leaves nothing behind.
 pub(crate) struct PendingFile {
     // Dropped in this order, as in a pending folder.
@@ -392,7 +404,7 @@ mod tests {
         fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
         fs::write(target.join("thesis.docx"), "years of work").unwrap();
         assert!(refusal(&target).contains("thesis.docx"));
-        fs::remove_file(target.join("thesis.docx")).unwrap();
+        fs::recopy_file(target.join("thesis.docx")).unwrap();
         fs::create_dir(target.join(ENCOUNTERS)).unwrap();
         assert!(refusal(&target).contains(ENCOUNTERS), "a folder of that name");
         assert_eq!(names(&target), [MANIFEST, ENCOUNTERS, VOCABULARY]);

@@ -9,13 +9,15 @@
 //! The folder appears whole or not at all, is read as a stream, and is refused when anything in it is not as it
 //! should be. `docs/data.md` describes the columns for users of other tools.
 
+mod assembly;
 mod folder;
 mod manifest;
 mod read;
 mod schema;
 mod write;
 
-pub use folder::{Overwrite, check_file, write_text};
+pub use assembly::Assembly;
+pub use folder::{Overwrite, check_file, copy_file, write_text};
 pub(crate) use folder::{
     PARTIAL, PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, entry_of, hex, write_file,
     write_own,
@@ -24,5 +26,6 @@ pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
 pub(crate) use manifest::{VOCABULARY, parse_manifest};
 pub use read::{Dataset, Encounters};
 pub(crate) use read::{Table, read_vocabulary};
+pub use schema::is_fixed_column;
 pub use write::Writer;
 pub(crate) use write::{TableFile, write_table, write_vocabulary};

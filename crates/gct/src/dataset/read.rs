@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampMicrosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
-use arrow_schema::{DataType, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
@@ -15,9 +15,14 @@ use parquet::arrow::arrow_reader::{
 
 use super::folder;
 use super::manifest::{ENCOUNTERS, FileEntry, Manifest, VOCABULARY};
-use super::schema::{self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, EdgeColumn, START, SUBJECT_ID, TREATMENT_LAB};
+use super::schema::{
+    self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, EdgeColumn, PART, PREDICTION_TIME, START, SUBJECT_ID,
+    TREATMENT_LAB,
+};
 use crate::error::{Error, OnPath, Result};
-use crate::record::{Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId, Vocabulary};
+use crate::record::{
+    Code, CodeKind, Edge, Edges, Encounter, EncounterId, Part, PerKind, SubjectId, Vocabulary,
+};
 
 /// Encounters decoded at a time.
 const BATCH: usize = 1024;
@@ -59,10 +64,13 @@ impl Dataset {
         Dataset::with_manifest(folder, manifest)
     }
 
-    fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
+    pub(super) fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
         let vocabulary = read_vocabulary(&folder.join(VOCABULARY), manifest.vocabulary)?;
         let columns = schema::encounters(&manifest.labels);
         let encounters = Table::open(folder.join(ENCOUNTERS), &columns, Some(manifest.encounters))?;
+        for column in schema::optional_columns() {
+            encounters.has(&column)?;
+        }
         Ok(Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters })
     }
 
@@ -153,25 +161,37 @@ impl Table {
         // The types are those of the Parquet format, whichever library wrote the file.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(&path, &error))?;
+        let table = Table { path, metadata };
         for column in expected.fields() {
-            let found = match metadata.schema().field_with_name(column.name()) {
-                Ok(found) if same_type(found.data_type(), column.data_type()) => continue,
-                Ok(found) => schema::describe(found.data_type()),
-                Err(_) => "no such column".into(),
-            };
-            return Err(Error::Column {
-                path,
-                column: column.name().clone(),
-                expected: schema::describe(column.data_type()),
-                found,
-            });
+            if !table.has(column)? {
+                return Err(table.other_column(column, "no such column".into()));
+            }
         }
+        let (path, metadata) = (&table.path, &table.metadata);
         let found = metadata.metadata().file_metadata().num_rows();
         if let Some(rows) = rows.filter(|rows| u64::try_from(found) != Ok(*rows)) {
             let problem = format!("it has {found} rows, but dataset.json says {rows}");
-            return Err(Error::Damaged { path, problem });
+            return Err(Error::Damaged { path: path.clone(), problem });
         }
-        Ok(Table { path, metadata })
+        Ok(table)
+    }
+
+    /// Whether it has a column, which is then of the right type.
+    fn has(&self, column: &Field) -> Result<bool> {
+        match self.metadata.schema().field_with_name(column.name()) {
+            Ok(found) if same_type(found.data_type(), column.data_type()) => Ok(true),
+            Ok(found) => Err(self.other_column(column, schema::describe(found.data_type()))),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn other_column(&self, expected: &Field, found: String) -> Error {
+        Error::Column {
+            path: self.path.clone(),
+            column: expected.name().clone(),
+            expected: schema::describe(expected.data_type()),
+            found,
+        }
     }
 
     /// Its rows, some at a time.
@@ -360,6 +380,9 @@ impl Decoder {
         };
         let (diagnosis_treatment, treatment_lab) = (edges_of(DIAGNOSIS_TREATMENT)?, edges_of(TREATMENT_LAB)?);
         let labels: Vec<_> = self.labels.iter().map(|label| column(batch, label).as_boolean()).collect();
+        let times = batch.column_by_name(PREDICTION_TIME);
+        let times = times.map(|times| times.as_primitive::<TimestampMicrosecondType>());
+        let parts = parts(batch).map_err(|problem| bad_row(PART, problem))?;
 
         let mut encounters = Vec::with_capacity(batch.num_rows());
         for (row, known) in diagnosis_treatment.into_iter().zip(treatment_lab).enumerate() {
@@ -377,6 +400,8 @@ impl Decoder {
                 id: EncounterId::new(ids.value(row)),
                 subject: SubjectId::new(subjects.value(row)),
                 start: starts.is_valid(row).then(|| starts.value(row)),
+                prediction_time: times.filter(|times| times.is_valid(row)).map(|times| times.value(row)),
+                part: parts[row],
                 codes: PerKind::from_fn(|kind| std::mem::take(&mut codes[kind][row])),
                 edges,
                 labels: labels.iter().map(|label| label.is_valid(row).then(|| label.value(row))).collect(),
@@ -384,6 +409,19 @@ impl Decoder {
         }
         Ok(encounters)
     }
+}
+
+/// The side of the split of each row, where the dataset records one.
+fn parts(batch: &RecordBatch) -> Result<Vec<Option<Part>>, (usize, String)> {
+    let Some(parts) = batch.column_by_name(PART) else { return Ok(vec![None; batch.num_rows()]) };
+    let part = |(row, name): (usize, Option<&str>)| match name {
+        None => Ok(None),
+        Some(name) => match Part::ALL.into_iter().find(|part| part.name() == name) {
+            None => Err((row, "expected train, validation or test".into())),
+            part => Ok(part),
+        },
+    };
+    parts.as_string::<i32>().iter().enumerate().map(part).collect()
 }
 
 /// The code ids of each row: known, distinct and ascending.

@@ -9,6 +9,9 @@ use crate::record::CodeKind;
 pub(super) const ENCOUNTER_ID: &str = "encounter_id";
 pub(super) const SUBJECT_ID: &str = "subject_id";
 pub(super) const START: &str = "start";
+/// Columns that are there only if the source knows of them.
+pub(super) const PREDICTION_TIME: &str = "prediction_time";
+pub(super) const PART: &str = "part";
 
 /// A column of true edges, and the kinds that it connects.
 #[derive(Debug, Clone, Copy)]
@@ -76,9 +79,17 @@ pub(super) fn vocabulary() -> Schema {
     ])
 }
 
+/// The type of a column that need not be there.
+pub(super) fn optional_columns() -> [Field; 2] {
+    [
+        Field::new(PREDICTION_TIME, DataType::Timestamp(TimeUnit::Microsecond, None), true),
+        Field::new(PART, DataType::Utf8, true),
+    ]
+}
+
 /// Whether `name` cannot be the name of a label.
-pub(super) fn is_fixed_column(name: &str) -> bool {
-    fixed_columns().iter().any(|field| field.name() == name)
+pub fn is_fixed_column(name: &str) -> bool {
+    fixed_columns().iter().chain(&optional_columns()).any(|field| field.name() == name)
 }
 
 /// A type in words that a user of pandas, Polars or DuckDB knows.

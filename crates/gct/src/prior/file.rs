@@ -184,6 +184,8 @@ mod tests {
                 id: EncounterId::new("e"),
                 subject: SubjectId::new("s"),
                 start: None,
+                prediction_time: None,
+                part: None,
                 codes: PerKind { diagnosis, treatment, lab },
                 edges: None,
                 labels: vec![],

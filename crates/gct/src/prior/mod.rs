@@ -467,6 +467,8 @@ mod tests {
             id: EncounterId::new("e"),
             subject: SubjectId::new("s"),
             start: None,
+            prediction_time: None,
+            part: None,
             codes: PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() },
             edges: None,
             labels: vec![],

@@ -28,6 +28,8 @@ fn encounter(number: usize, codes: PerKind<Vec<u32>>) -> Encounter {
         // Every third subject has several encounters.
         subject: SubjectId::new(format!("s{}", number / 3 * 3)),
         start: None,
+        prediction_time: None,
+        part: None,
         codes,
         edges: None,
         labels: vec![],

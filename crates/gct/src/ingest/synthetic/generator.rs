@@ -259,6 +259,8 @@ impl Generator {
             id: EncounterId::new(format!("E{number}")),
             subject: SubjectId::new(format!("S{number}")),
             start: None,
+            prediction_time: None,
+            part: None,
             labels: vec![caused(labels.d1), caused(labels.d2)],
             edges: Some(Edges {
                 diagnosis_treatment: positions(&draft.causes, &draft.diagnoses, &draft.treatments),

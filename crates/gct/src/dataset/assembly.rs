@@ -1,0 +1,85 @@
+//! A dataset folder whose encounters another program writes.
+
+use std::path::{Path, PathBuf};
+
+use super::folder::{self, DATASET, Overwrite, PendingFolder};
+use super::manifest::{ENCOUNTERS, Files, Manifest, SCHEMA_VERSION, Source};
+use super::read::Dataset;
+use super::write::write_vocabulary;
+use crate::error::Result;
+use crate::record::{CodeKind, PerKind, Vocabulary};
+
+/// A dataset folder in the making, whose `encounters.parquet` a query engine writes. Dropped before [`Assembly::finish`], it leaves
+/// nothing behind.
+pub struct Assembly {
+    folder: PendingFolder,
+}
+
+impl Assembly {
+    /// Begins a folder at `path`.
+    ///
+    /// # Errors
+    /// If `path` exists and may not be replaced, or cannot be written.
+    pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
+        Ok(Assembly { folder: PendingFolder::create(path, overwrite, DATASET)? })
+    }
+
+    /// Where the folder is meanwhile. Whatever else is put into it must be gone before it is finished.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where the encounters belong.
+    pub fn encounters(&self) -> PathBuf {
+        self.folder().join(ENCOUNTERS)
+    }
+
+    /// Reads every encounter that was written, refuses what is not as it should be, counts the codes, and puts the folder in
+    /// its place. `progress` hears now and then how many encounters have been read, and can end it with an error.
+    ///
+    /// # Errors
+    /// If a row is bad, the disk refuses, or `progress` says so; then nothing is left behind.
+    pub fn finish(
+        self,
+        source: Source,
+        mut vocabulary: Vocabulary,
+        labels: Vec<String>,
+        encounters: u64,
+        progress: &dyn Fn(u64) -> Result<()>,
+    ) -> Result<Manifest> {
+        let folder = self.folder.path();
+        let mut manifest = Manifest {
+            schema_version: SCHEMA_VERSION,
+            program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
+            source,
+            encounters,
+            vocabulary: PerKind::from_fn(|kind| vocabulary[kind].len() as u64),
+            codes: PerKind::default(),
+            with_edges: 0,
+            labels,
+            files: Files {
+                encounters: folder::entry_of(&self.encounters())?,
+                vocabulary: write_vocabulary(folder, &vocabulary)?,
+            },
+        };
+        for kind in CodeKind::ALL {
+            vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
+        }
+        let written = Dataset::with_manifest(folder, manifest.clone())?;
+        for (row, encounter) in (1..).zip(written.encounters()?) {
+            let encounter = encounter?;
+            for kind in CodeKind::ALL {
+                encounter.codes[kind].iter().for_each(|id| vocabulary[kind][*id as usize].count += 1);
+                manifest.codes[kind] += encounter.codes[kind].len() as u64;
+            }
+            manifest.with_edges += u64::from(encounter.edges.is_some());
+            if row % 4096 == 0 {
+                progress(row)?;
+            }
+        }
+        manifest.files.vocabulary = write_vocabulary(folder, &vocabulary)?;
+        manifest.write(folder)?;
+        self.folder.commit()?;
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,1 @@
+SELECT encounter_id, cause, effect FROM links

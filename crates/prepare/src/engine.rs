@@ -1,0 +1,219 @@
+//! The query engine with what all queries share: a memory limit, a folder for what lies between two steps, progress, and a stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::stats::Precision;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::file_format::format_as_file_type;
+use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+
+use crate::error::{Error, Result};
+use crate::functions;
+
+/// Encounters per row group: what a reader of the result holds in memory at a time.
+const ROW_GROUP: usize = 32_768;
+
+/// How often progress is told, and a wish to stop is heard.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How far a step has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// What is being done.
+    pub step: &'a str,
+    /// How many rows have been read for it.
+    pub rows: u64,
+    /// How many there are, where that is known.
+    pub total: Option<u64>,
+}
+
+/// Hears of progress, and says whether to go on.
+pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> bool + Sync);
+
+/// How much the engine may take.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// Bytes of memory; what does not fit goes to disk.
+    pub memory: Option<usize>,
+    /// Threads, if not all.
+    pub threads: Option<usize>,
+}
+
+/// A session of the query engine.
+pub(crate) struct Engine<'a> {
+    pub(crate) context: SessionContext,
+    work: tempfile::TempDir,
+    listener: Listener<'a>,
+    limits: Limits,
+}
+
+impl<'a> Engine<'a> {
+    /// Begins a session that keeps what lies between two steps in a new folder inside of `beside`.
+    pub(crate) fn new(limits: Limits, beside: &Path, listener: Listener<'a>) -> Result<Self> {
+        let place = |error: std::io::Error| Error::Place {
+            place: beside.display().to_string(),
+            problem: error.to_string(),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".gct-partial-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let work = builder.tempdir_in(beside).map_err(place)?;
+        let spill = work.path().join("spill");
+        std::fs::create_dir(&spill).map_err(place)?;
+
+        let mut config = SessionConfig::new().with_information_schema(false);
+        if let Some(threads) = limits.threads {
+            config = config.with_target_partitions(threads);
+        }
+        let options = config.options_mut();
+        // What gct reads, and fast enough for what is read once.
+        options.execution.parquet.compression = Some("snappy".into());
+        options.execution.parquet.max_row_group_size = ROW_GROUP * 4;
+        options.execution.parquet.pushdown_filters = false;
+        // Names are compared as the views spell them.
+        options.sql_parser.enable_ident_normalization = true;
+        let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(
+            DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill])),
+        );
+        let runtime = match limits.memory {
+            Some(bytes) => runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(
+                FairSpillPool::new(bytes),
+                std::num::NonZeroUsize::MIN,
+            ))),
+            None => runtime.with_memory_pool(Arc::new(UnboundedMemoryPool::default())),
+        };
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        functions::register(&context);
+        Ok(Engine { context, work, listener, limits })
+    }
+
+    /// A place for a file between two steps.
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.work.path().join(name)
+    }
+
+    /// Plans a query.
+    pub(crate) async fn sql(&self, sql: &str) -> Result<DataFrame> {
+        Ok(self.context.sql(sql).await?)
+    }
+
+    /// Gives a query a name that other queries can use.
+    pub(crate) fn view(&self, name: &str, frame: DataFrame) -> Result<()> {
+        self.context.deregister_table(name)?;
+        self.context.register_table(name, frame.into_view())?;
+        Ok(())
+    }
+
+    /// Computes a query once and gives its rows a name that other queries can use.
+    pub(crate) async fn keep(&self, step: &str, name: &str, frame: DataFrame) -> Result<()> {
+        let place = self.place(name);
+        std::fs::create_dir(&place).map_err(|error| Error::Place {
+            place: place.display().to_string(),
+            problem: error.to_string(),
+        })?;
+        let schema = frame.schema().inner().clone();
+        self.write(step, frame, &format!("{}/", place.display())).await?;
+        self.context.deregister_table(name)?;
+        let options = ParquetReadOptions::default().schema(&schema);
+        self.context.register_parquet(name, place.display().to_string(), options).await?;
+        Ok(())
+    }
+
+    /// Computes a query into a Parquet file, or a folder of them.
+    pub(crate) async fn write(&self, step: &str, frame: DataFrame, path: &str) -> Result<()> {
+        let file_type = format_as_file_type(Arc::new(ParquetFormatFactory::new()));
+        let (state, plan) = frame.into_parts();
+        let plan = LogicalPlanBuilder::copy_to(plan, path.into(), file_type, Default::default(), vec![])?;
+        self.run(step, DataFrame::new(state, plan.build()?)).await.map(drop)
+    }
+
+    /// Computes a query whose result is small.
+    pub(crate) async fn run(&self, step: &str, frame: DataFrame) -> Result<Vec<RecordBatch>> {
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        if std::env::var_os("GCT_EXPLAIN").is_some() {
+            let shown = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+            (self.listener)(Progress { step: &shown, rows: 0, total: None });
+        }
+        let total = total_rows(plan.as_ref());
+        let mut task = tokio::spawn(collect(plan.clone(), context));
+        loop {
+            tokio::select! {
+                result = &mut task => {
+                    return match result {
+                        Ok(batches) => batches.map_err(|error| self.explained(error)),
+                        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+                        Err(_) => Err(Error::Interrupted),
+                    };
+                }
+                () = tokio::time::sleep(TICK) => {
+                    if !(self.listener)(Progress { step, rows: rows_read(plan.as_ref()), total }) {
+                        task.abort();
+                        // Files are closed before their folder is deleted.
+                        let _ = task.await;
+                        return Err(Error::Interrupted);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Computes a query of SQL whose result is small.
+    pub(crate) async fn query(&self, step: &str, sql: &str) -> Result<Vec<RecordBatch>> {
+        let frame = self.sql(sql).await?;
+        self.run(step, frame).await
+    }
+
+    fn explained(&self, error: datafusion::error::DataFusionError) -> Error {
+        match Error::from(error) {
+            Error::Memory { .. } => Error::Memory { limit: self.limits.memory.map(bytes) },
+            error => error,
+        }
+    }
+
+    /// Tells of work that no query does.
+    pub(crate) fn tell(&self, progress: Progress<'_>) -> Result<()> {
+        if (self.listener)(progress) { Ok(()) } else { Err(Error::Interrupted) }
+    }
+}
+
+/// 1073741824 as 1 GiB.
+fn bytes(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+        bytes => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+    }
+}
+
+/// The rows that have come out of the files that a plan reads.
+fn rows_read(plan: &dyn ExecutionPlan) -> u64 {
+    let children = plan.children();
+    if children.is_empty() {
+        return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
+    }
+    children.into_iter().map(|child| rows_read(child.as_ref())).sum()
+}
+
+/// The rows of the files that a plan reads, where all of them say so.
+fn total_rows(plan: &dyn ExecutionPlan) -> Option<u64> {
+    let children = plan.children();
+    if children.is_empty() {
+        let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::default()).ok()?;
+        return match statistics.num_rows {
+            Precision::Exact(rows) | Precision::Inexact(rows) => Some(rows as u64),
+            Precision::Absent => None,
+        };
+    }
+    children.into_iter().map(|child| total_rows(child.as_ref())).sum()
+}

@@ -1,0 +1,293 @@
+//! One variant per thing that the user must fix. Messages name files, rows and columns, never a value.
+
+use std::fmt::Write;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+
+/// The result of everything in this library that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Something that the main library refused.
+    #[error(transparent)]
+    Gct(#[from] gct::Error),
+
+    /// A place cannot be listed or read.
+    #[error("cannot read {place}: {problem}")]
+    Place {
+        /// The file, folder or address.
+        place: String,
+        /// What the operating system or the object store said.
+        problem: String,
+    },
+
+    /// A table that the source needs is not there.
+    #[error("{place} has no table `{table}`; it has: {}", list(found))]
+    MissingTable {
+        /// Where it was looked for.
+        place: String,
+        /// The table.
+        table: String,
+        /// What is there.
+        found: Vec<String>,
+    },
+
+    /// A table is there twice.
+    #[error("{place} has the table `{table}` more than once: {}", files.join(", "))]
+    SeveralTables {
+        /// Where it was looked for.
+        place: String,
+        /// The table.
+        table: String,
+        /// Both.
+        files: Vec<String>,
+    },
+
+    /// A table lacks a column.
+    #[error("{file}: no column `{column}`; it has: {}", list(found))]
+    MissingColumn {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// The columns that it has.
+        found: Vec<String>,
+    },
+
+    /// Two columns of a table have the same name, but for upper and lower case.
+    #[error("{file}: two columns are called `{column}`")]
+    SameColumn {
+        /// The file.
+        file: String,
+        /// The name.
+        column: String,
+    },
+
+    /// The columns of a text file are separated by something else.
+    #[error("{file}: its columns seem to be separated by {found}, not by {expected}")]
+    Delimiter {
+        /// The file.
+        file: String,
+        /// What separates them.
+        found: &'static str,
+        /// What was expected.
+        expected: &'static str,
+        /// The flag that says so.
+        flag: &'static str,
+    },
+
+    /// A column has a type that cannot be what it should be.
+    #[error("{file}: column `{column}`: expected {expected}, found {found}")]
+    ColumnType {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+
+    /// One row is bad.
+    #[error("{file}: row {row}: column `{column}`: {problem}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The row, counted from 1, the header not counted.
+        row: u64,
+        /// The column.
+        column: String,
+        /// What is wrong with it; no value.
+        problem: String,
+    },
+
+    /// A row has more or fewer fields than the header.
+    #[error("{file}: row {row}: expected {expected} fields, found {found}")]
+    Fields {
+        /// The file.
+        file: String,
+        /// The row.
+        row: u64,
+        /// As many as the header has.
+        expected: usize,
+        /// As many as the row has.
+        found: usize,
+    },
+
+    /// A file is cut off, or is something else than its name says.
+    #[error("{file} is damaged: {problem}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A table has a header and nothing else, or nothing at all.
+    #[error("{file} has no rows")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+
+    /// Something that is dropped and counted by default, and that `--strict` refuses.
+    #[error("{problem} (refused because of --strict)")]
+    Strict {
+        /// What was found, with its count.
+        problem: String,
+    },
+
+    /// A source's description or SQL is wrong.
+    #[error("{place}: {problem}")]
+    Source {
+        /// The file.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// An option has a value that makes no sense.
+    #[error("option `{name}`: {value} is not allowed; expected {allowed}")]
+    Choice {
+        /// The option.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+
+    /// No encounter is left.
+    #[error("no encounter is left: of {read} read, {}", reasons(dropped))]
+    NothingKept {
+        /// How many there were.
+        read: u64,
+        /// How many each rule dropped.
+        dropped: Vec<(String, u64)>,
+    },
+
+    /// The memory that was allowed is not enough, and what was held could not be put on disk.
+    #[error("{} of memory are not enough", limit.as_deref().unwrap_or("these amounts"))]
+    Memory {
+        /// What was allowed.
+        limit: Option<String>,
+    },
+
+    /// The query engine failed in a way that this program did not foresee.
+    #[error("the query engine failed: {kind}")]
+    Engine {
+        /// The kind of failure. The engine's own words can hold values, so they are shown on request only.
+        kind: String,
+    },
+
+    /// The user stopped the program.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
+}
+
+impl Error {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Gct(error) => error.hint().map(|hint| hint.to_string()),
+            Error::MissingTable { table, found, .. } => Some(match nearest(table, found) {
+                Some(near) => format!("is it `{near}`? then say so: --table {table}={near}"),
+                None => format!("say where it is: --table {table}=PATH"),
+            }),
+            Error::SeveralTables { table, files, .. } => {
+                Some(format!("say which one is meant: --table {table}={}", files[0]))
+            }
+            Error::MissingColumn { column, found, .. } => Some(match nearest(column, found) {
+                Some(near) => format!("is it `{near}`? then say so: --column {column}={near}"),
+                None => format!("say which column it is: --column {column}=NAME"),
+            }),
+            Error::Delimiter { flag, .. } => Some(format!("run again with --delimiter {flag}")),
+            Error::Damaged { .. } => Some("copy it from where it came from again, and compare sizes".into()),
+            Error::Strict { .. } => Some("without --strict such rows are dropped and counted".into()),
+            Error::NothingKept { .. } => {
+                Some("--min-codes, --max-codes and the rules of the source decide what is kept".into())
+            }
+            Error::Memory { .. } => Some("allow more with --memory-limit, or use fewer --threads".into()),
+            Error::Engine { .. } => {
+                Some("GCT_ENGINE_ERRORS=1 shows its own words, which can hold values of patients".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The engine's errors that say something to a user; the rest by kind, since their words can hold values.
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        let root = error.find_root();
+        if let DataFusionError::External(inner) = root
+            && let Some(problem) = inner.downcast_ref::<Interrupt>()
+        {
+            let Interrupt = problem;
+            return Error::Interrupted;
+        }
+        match root {
+            DataFusionError::ResourcesExhausted(_) => Error::Memory { limit: None },
+            _ if std::env::var_os("GCT_ENGINE_ERRORS").is_some() => Error::Engine { kind: error.to_string() },
+            DataFusionError::ArrowError(arrow, _) => Error::Engine { kind: arrow_kind(arrow).into() },
+            DataFusionError::ParquetError(_) => {
+                Error::Engine { kind: "a Parquet file could not be read".into() }
+            }
+            DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => {
+                Error::Engine { kind: "a file could not be read or written".into() }
+            }
+            DataFusionError::Plan(problem) => {
+                Error::Engine { kind: format!("a query makes no sense: {problem}") }
+            }
+            DataFusionError::SchemaError(problem, _) => {
+                Error::Engine { kind: format!("a query makes no sense: {problem}") }
+            }
+            _ => Error::Engine { kind: "something that was not foreseen".into() },
+        }
+    }
+}
+
+fn arrow_kind(error: &ArrowError) -> &'static str {
+    match error {
+        ArrowError::CsvError(_) => "a CSV file could not be read",
+        ArrowError::ParquetError(_) => "a Parquet file could not be read",
+        ArrowError::IoError(..) => "a file could not be read or written",
+        ArrowError::CastError(_) | ArrowError::ParseError(_) => "a value could not be converted",
+        _ => "a computation failed",
+    }
+}
+
+/// What the engine carries when the user stops a query.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupt;
+
+/// Names, or that there are none; not more than a screen holds.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 40;
+    match names.len() {
+        0 => "nothing".into(),
+        count if count > SHOWN => format!("{} and {} more", names[..SHOWN].join(", "), count - SHOWN),
+        _ => names.join(", "),
+    }
+}
+
+fn reasons(dropped: &[(String, u64)]) -> String {
+    let mut text = String::new();
+    for (position, (rule, count)) in dropped.iter().enumerate() {
+        let _ = write!(text, "{}{count} dropped as {rule}", if position == 0 { "" } else { ", " });
+    }
+    if text.is_empty() { "none has a code".into() } else { text }
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
+    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) > 0.8).then_some(best)
+}

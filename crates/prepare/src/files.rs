@@ -1,0 +1,264 @@
+//! Which file holds which table: CSV, gzipped CSV and Parquet, single or as a folder of shards, in a local folder or an object store.
+
+use std::sync::Arc;
+
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use crate::error::{Error, Result};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Format {
+    /// Text with a header.
+    Csv,
+    /// The same, compressed.
+    CsvGz,
+    /// Parquet.
+    Parquet,
+    /// JSON, one object per line or one bundle per file.
+    Json,
+    /// The same, compressed.
+    JsonGz,
+}
+
+/// The extensions by which files are known.
+const EXTENSIONS: [(&str, Format); 14] = [
+    (".csv", Format::Csv),
+    (".tsv", Format::Csv),
+    (".txt", Format::Csv),
+    (".csv.gz", Format::CsvGz),
+    (".tsv.gz", Format::CsvGz),
+    (".txt.gz", Format::CsvGz),
+    (".parquet", Format::Parquet),
+    (".parq", Format::Parquet),
+    (".json", Format::Json),
+    (".ndjson", Format::Json),
+    (".jsonl", Format::Json),
+    (".json.gz", Format::JsonGz),
+    (".ndjson.gz", Format::JsonGz),
+    (".jsonl.gz", Format::JsonGz),
+];
+
+/// A file of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    /// Its name as the user knows it.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) url: ListingTableUrl,
+    /// What it is called in its store.
+    pub(crate) path: ObjectPath,
+    pub(crate) size: u64,
+    pub(crate) format: Format,
+}
+
+/// Where tables are looked for: a folder, a single file, or their like in an object store.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// As the user wrote it.
+    pub(crate) name: String,
+    /// Whether it is a single file.
+    pub(crate) is_file: bool,
+    files: Vec<(String, File)>,
+}
+
+impl Place {
+    /// Lists what is there.
+    pub(crate) async fn list(context: &SessionContext, name: &str) -> Result<Place> {
+        let refuse = |problem: String| Error::Place { place: name.into(), problem };
+        let is_url = name.contains("://");
+        if !is_url && let Err(error) = std::fs::metadata(name) {
+            return Err(refuse(error.to_string()));
+        }
+        let url = if is_url { name.to_owned() } else { local_url(name).map_err(&refuse)? };
+        let url = ListingTableUrl::parse(&url).map_err(|error| refuse(error.to_string()))?;
+        #[cfg(feature = "cloud")]
+        crate::cloud::register(context, &url)?;
+        let no_store = |_| {
+            refuse("its kind of address is not known; s3://, gs:// and az:// need the feature `cloud`".into())
+        };
+        let store = context.runtime_env().object_store(url.object_store()).map_err(no_store)?;
+        let files =
+            list_files(store.as_ref(), url.prefix()).await.map_err(|error| refuse(error.to_string()))?;
+        let is_file = files.len() == 1 && &files[0].location == url.prefix();
+        let files = files
+            .into_iter()
+            .filter_map(|meta| {
+                let inside: Vec<_> =
+                    meta.location.prefix_match(url.prefix())?.map(|part| part.as_ref().to_owned()).collect();
+                let inside = if is_file { meta.location.filename()?.to_owned() } else { inside.join("/") };
+                let hidden = inside.split('/').any(|part| part.starts_with(['.', '_']));
+                let (stem, format) = if hidden { None } else { known(&inside, is_file) }?;
+                let name = if is_file {
+                    name.to_owned()
+                } else {
+                    format!("{}/{inside}", name.trim_end_matches('/'))
+                };
+                let address = format!("{}{}", url.object_store().as_str(), meta.location);
+                let url = ListingTableUrl::parse(address).ok()?;
+                Some((stem, File { name, url, path: meta.location, size: meta.size, format }))
+            })
+            .collect();
+        Ok(Place { name: name.into(), is_file, files })
+    }
+
+    /// The files of a table that can have these names; a folder's are in the order of their names.
+    pub(crate) fn table(&self, table: &str, names: &[String]) -> Result<Vec<File>> {
+        if self.is_file {
+            return Ok(self.all());
+        }
+        let mut found: Vec<(String, Vec<File>)> = vec![];
+        for (stem, file) in &self.files {
+            let stem = stem.to_lowercase();
+            // A file of that name, or any file in a folder of that name, which some programs give the extension.
+            let root = names.iter().map(|name| name.to_lowercase()).find_map(|name| {
+                let rest = stem.strip_prefix(&name)?;
+                if rest.is_empty() {
+                    return Some(file.name.clone());
+                }
+                let in_folder = rest.starts_with('/')
+                    || EXTENSIONS
+                        .iter()
+                        .any(|(end, _)| rest.strip_prefix(end).is_some_and(|rest| rest.starts_with('/')));
+                let format = file.format;
+                in_folder.then(|| format!("{name}/ ({format:?})"))
+            });
+            if let Some(root) = root {
+                match found.iter_mut().find(|(other, _)| *other == root) {
+                    Some((_, files)) => files.push(file.clone()),
+                    None => found.push((root, vec![file.clone()])),
+                }
+            }
+        }
+        match found.len() {
+            0 => Ok(vec![]),
+            1 => {
+                let mut files = found.remove(0).1;
+                files.sort_by(|a, b| a.name.cmp(&b.name));
+                Ok(files)
+            }
+            _ => Err(Error::SeveralTables {
+                place: self.name.clone(),
+                table: table.into(),
+                files: found.into_iter().map(|(_, files)| files[0].name.clone()).collect(),
+            }),
+        }
+    }
+
+    /// All of its files, for a place that is one table.
+    pub(crate) fn all(&self) -> Vec<File> {
+        self.files.iter().map(|(_, file)| file.clone()).collect()
+    }
+
+    /// The names of what is there, for a message: files and folders at the top.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.files.iter().map(|(stem, _)| stem.split('/').next().unwrap_or(stem).to_owned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// A local path as an address, so that no character of it is taken for a pattern.
+fn local_url(path: &str) -> Result<String, String> {
+    let absolute = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
+    let url = if absolute.is_dir() {
+        url::Url::from_directory_path(&absolute)
+    } else {
+        url::Url::from_file_path(&absolute)
+    };
+    url.map(String::from).map_err(|()| "its path is not absolute".into())
+}
+
+/// Everything at or below a place.
+async fn list_files(
+    store: &dyn ObjectStore,
+    prefix: &ObjectPath,
+) -> Result<Vec<object_store::ObjectMeta>, object_store::Error> {
+    if let Ok(meta) = store.head(prefix).await
+        && &meta.location == prefix
+    {
+        return Ok(vec![meta]);
+    }
+    let mut files: Vec<_> = store.list(Some(prefix)).try_collect().await?;
+    files.sort_by(|a, b| a.location.cmp(&b.location));
+    Ok(files)
+}
+
+/// A file's name without its extension, and what the extension says. A file that the user points at can have any.
+fn known(name: &str, any: bool) -> Option<(String, Format)> {
+    let lower = name.to_lowercase();
+    let found = EXTENSIONS.iter().filter(|(end, _)| lower.ends_with(end)).max_by_key(|(end, _)| end.len());
+    match found {
+        Some((end, format)) => Some((name[..name.len() - end.len()].to_owned(), *format)),
+        None if any => Some((name.to_owned(), Format::Csv)),
+        None => None,
+    }
+}
+
+impl File {
+    /// The store that it is in.
+    pub(crate) fn store(&self, context: &SessionContext) -> Result<Arc<dyn ObjectStore>> {
+        Ok(context.runtime_env().object_store(self.url.object_store())?)
+    }
+
+    /// Its first bytes.
+    pub(crate) async fn head(&self, context: &SessionContext, bytes: u64) -> Result<Vec<u8>> {
+        if self.size == 0 {
+            return Ok(vec![]);
+        }
+        let range = 0..self.size.min(bytes);
+        let read = self.store(context)?.get_range(&self.path, range).await;
+        read.map(|bytes| bytes.to_vec())
+            .map_err(|error| Error::Place { place: self.name.clone(), problem: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_extension_counts() {
+        assert_eq!(known("PATIENT.CSV.gz", false), Some(("PATIENT".into(), Format::CsvGz)));
+        assert_eq!(known("data/train/0.parquet", false), Some(("data/train/0".into(), Format::Parquet)));
+        assert_eq!(known("notes.docx", false), None);
+        assert_eq!(known("table", true), Some(("table".into(), Format::Csv)));
+    }
+
+    #[tokio::test]
+    async fn a_table_is_a_file_or_a_folder_of_shards_and_never_both() {
+        let home = tempfile::tempdir().unwrap();
+        for name in [
+            "Patient.csv",
+            "data/train/1.parquet",
+            "data/train/0.parquet",
+            "lab.csv/part-0.csv",
+            "lab.csv/_SUCCESS",
+            "dx.csv",
+            "dx.csv.gz",
+        ] {
+            let path = home.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "a,b\n1,2\n").unwrap();
+        }
+        let context = SessionContext::new();
+        let place = Place::list(&context, home.path().to_str().unwrap()).await.unwrap();
+        let names = |table: &str| -> Vec<String> {
+            let files = place.table(table, &[table.to_owned()]).unwrap();
+            files.iter().map(|file| file.name.rsplit_once('/').unwrap().1.to_owned()).collect()
+        };
+        assert_eq!(names("patient"), ["Patient.csv"]);
+        assert_eq!(names("data"), ["0.parquet", "1.parquet"]);
+        assert_eq!(names("lab"), ["part-0.csv"]);
+        assert_eq!(names("other"), [""; 0]);
+        let error = place.table("dx", &["dx".to_owned()]).unwrap_err();
+        assert!(matches!(error, Error::SeveralTables { .. }), "{error}");
+        assert_eq!(place.names(), ["Patient", "data", "dx", "lab.csv"]);
+    }
+}

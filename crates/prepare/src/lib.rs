@@ -1,0 +1,41 @@
+//! Health records of many sources, as dataset folders of `gct`.
+//!
+//! A source is SQL that one can read: it turns the source's tables into three relations, `encounters`, `events` and, where causes
+//! are recorded, `links`. Everything after that is the same for all: filtering, vocabularies, buckets of lab values, true edges,
+//! counts, writing. All of it is plans of Apache DataFusion, whose rows stay in the engine.
+
+/// What can go wrong, in the user's words.
+pub mod error;
+
+/// Functions that the queries use beside those of the engine.
+pub mod functions;
+
+/// A source: its tables, options and SQL.
+pub mod source;
+
+/// The query engine, with limits, progress and a stop.
+pub mod engine;
+
+/// Which file holds which table.
+mod files;
+
+/// Where in a text file something is wrong.
+mod locate;
+
+/// The tables of a source, typed.
+pub mod tables;
+
+/// What all sources have in common that a user can choose.
+pub mod settings;
+
+/// What was read, dropped and kept.
+pub mod summary;
+
+/// From a source's three relations to a dataset folder.
+mod steps;
+
+pub use error::{Error, Result};
+pub use settings::{Request, Settings};
+pub use source::Source;
+pub use steps::prepare;
+pub use summary::Summary;

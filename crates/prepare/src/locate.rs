@@ -1,0 +1,168 @@
+//! Where in a text file something is wrong. The engine reads fast and says that it could not; this reads slowly and says where.
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+
+use datafusion::arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
+use flate2::read::MultiGzDecoder;
+
+use crate::error::Error;
+use crate::files::Format;
+use crate::source::ColumnKind;
+
+/// A column to look at: its name, its position in the file, and what it should hold.
+#[derive(Debug, Clone)]
+pub(crate) struct Looked {
+    pub(crate) name: String,
+    pub(crate) position: usize,
+    pub(crate) kind: ColumnKind,
+}
+
+/// What to look for beside what makes a file unreadable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For<'a> {
+    /// Nothing else.
+    Damage,
+    /// A value that is not what its column holds.
+    Values(&'a [Looked]),
+    /// A key, given by the positions of its columns, that an earlier row has.
+    Repetition(&'a [usize], &'a str),
+}
+
+impl PartialEq for Looked {
+    fn eq(&self, other: &Self) -> bool {
+        self.position == other.position
+    }
+}
+
+impl Eq for Looked {}
+
+/// The first thing that is wrong with a file, if anything is.
+pub(crate) fn first_problem(
+    name: &str,
+    bytes: impl Read,
+    format: Format,
+    delimiter: u8,
+    what: For<'_>,
+) -> Option<Error> {
+    let bytes: Box<dyn Read> =
+        if format == Format::CsvGz { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
+    let header = match reader.byte_headers() {
+        Ok(header) => header.clone(),
+        Err(error) => return Some(unreadable(name, 0, error)),
+    };
+    let column =
+        |position: usize| String::from_utf8_lossy(header.get(position).unwrap_or_default()).into_owned();
+    let mut seen = HashSet::new();
+    let mut record = csv::ByteRecord::new();
+    for row in 1.. {
+        match reader.read_byte_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(unreadable(name, row, error)),
+        }
+        if record.len() != header.len() {
+            let (file, expected, found) = (name.to_owned(), header.len(), record.len());
+            return Some(Error::Fields { file, row, expected, found });
+        }
+        for (position, field) in record.iter().enumerate() {
+            if std::str::from_utf8(field).is_err() {
+                let problem = "is not UTF-8 text".into();
+                return Some(Error::Row { file: name.into(), row, column: column(position), problem });
+            }
+        }
+        let text = |position: usize| std::str::from_utf8(&record[position]).unwrap_or_default().trim();
+        match what {
+            For::Damage => {}
+            For::Values(columns) => {
+                for column in columns {
+                    let value = text(column.position);
+                    if !value.is_empty() && !is(column.kind, value) {
+                        let problem = format!("expected {}", column.kind.name());
+                        return Some(Error::Row {
+                            file: name.into(),
+                            row,
+                            column: column.name.clone(),
+                            problem,
+                        });
+                    }
+                }
+            }
+            For::Repetition(key, column) => {
+                let key: Vec<String> = key.iter().map(|position| text(*position).to_owned()).collect();
+                if !seen.insert(key) {
+                    let problem = "is that of an earlier row; each may occur once".into();
+                    return Some(Error::Row { file: name.into(), row, column: column.into(), problem });
+                }
+            }
+        }
+    }
+    None
+}
+
+fn unreadable(name: &str, row: u64, error: csv::Error) -> Error {
+    let problem = match error.into_kind() {
+        csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "it is cut off".into(),
+        csv::ErrorKind::Io(error) => format!("it cannot be unpacked after row {row} ({})", error.kind()),
+        _ => format!("row {row} cannot be read"),
+    };
+    Error::Damaged { file: name.into(), problem }
+}
+
+/// Whether a text is what a column should hold; the same as the queries that read it find.
+pub(crate) fn is(kind: ColumnKind, text: &str) -> bool {
+    match kind {
+        ColumnKind::Id | ColumnKind::Text => true,
+        ColumnKind::Integer => text.strip_suffix(".0").unwrap_or(text).parse::<i64>().is_ok(),
+        ColumnKind::Number => text.parse::<f64>().is_ok(),
+        ColumnKind::Time => {
+            let bytes = text.as_bytes();
+            let compact = (bytes.len() == 8 && bytes.iter().all(u8::is_ascii_digit))
+                .then(|| format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..]));
+            string_to_timestamp_nanos(compact.as_deref().unwrap_or(text)).is_ok()
+        }
+        ColumnKind::Boolean => ["true", "false", "t", "f", "yes", "no", "y", "n", "1", "0"]
+            .contains(&text.to_lowercase().as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &[u8], what: For<'_>) -> String {
+        let found = first_problem("t.csv", text, Format::Csv, b',', what);
+        found.map_or_else(|| "none".into(), |error| error.to_string())
+    }
+
+    #[test]
+    fn the_first_problem_is_named_by_row_and_column_and_not_by_value() {
+        let kinds = [Looked { name: "offset".into(), position: 1, kind: ColumnKind::Integer }];
+        assert_eq!(problem(b"id,offset\n1,-5\n2,\n3,7.0\n", For::Values(&kinds)), "none");
+        assert_eq!(
+            problem(b"id,offset\n1,2\n2,\"se\ncret\"\n", For::Values(&kinds)),
+            "t.csv: row 2: column `offset`: expected a whole number"
+        );
+        assert_eq!(problem(b"id,offset\n1\n", For::Damage), "t.csv: row 1: expected 2 fields, found 1");
+        assert_eq!(
+            problem(b"id,offset\n1,\xff\n", For::Damage),
+            "t.csv: row 1: column `offset`: is not UTF-8 text"
+        );
+        assert_eq!(
+            problem(b"id,offset\n1,2\n1,3\n", For::Repetition(&[0], "id")),
+            "t.csv: row 2: column `id`: is that of an earlier row; each may occur once"
+        );
+    }
+
+    #[test]
+    fn a_cut_off_archive_is_told() {
+        let mut whole = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+        let rows: String = (0..10_000).map(|row| format!("{row},{}\n", row * 7919 % 10007)).collect();
+        std::io::Write::write_all(&mut whole, format!("a,b\n{rows}").as_bytes()).unwrap();
+        let whole = whole.finish().unwrap();
+        let found = first_problem("t.csv.gz", &whole[..whole.len() / 2], Format::CsvGz, b',', For::Damage);
+        assert_eq!(found.unwrap().to_string(), "t.csv.gz is damaged: it is cut off");
+        assert!(first_problem("t.csv.gz", &whole[..], Format::CsvGz, b',', For::Damage).is_none());
+    }
+}

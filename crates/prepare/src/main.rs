@@ -1,0 +1,415 @@
+//! The command `gct-prepare`, which `gct prepare` runs: its subcommands and their flags are those that the sources describe.
+//!
+//! Exit codes: 0 done; 2 failed; 130 interrupted. Data goes to standard output, everything else to standard error.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use gct::dataset::Overwrite;
+use gct::record::CodeKind;
+use gct_prepare::engine::{Limits, Progress};
+use gct_prepare::settings::Rare;
+use gct_prepare::source::{Choice, ChoiceKind};
+use gct_prepare::summary::cell;
+use gct_prepare::{Error, Request, Result, Source, Summary};
+use gct_terminal as terminal;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Set when the user wants to stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn main() -> ExitCode {
+    let sources = Source::builtin();
+    let matches = command(&sources).get_matches();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(
+            threads(&matches).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)),
+        )
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(async {
+            tokio::spawn(async {
+                if tokio::signal::ctrl_c().await.is_ok() {
+                    STOP.store(true, Ordering::Relaxed);
+                }
+            });
+            run(&sources, &matches).await
+        }),
+        Err(error) => Err(Error::Place { place: "the runtime".into(), problem: error.to_string() }),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::print_error(&error.to_string(), error.hint().as_deref());
+            ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
+        }
+    }
+}
+
+fn threads(matches: &ArgMatches) -> Option<usize> {
+    let (_, matches) = matches.subcommand()?;
+    matches.get_one::<u64>("threads").map(|threads| *threads as usize)
+}
+
+/// The command line, with a subcommand per source.
+fn command(sources: &[Source]) -> Command {
+    let mut command = Command::new("gct-prepare")
+        .bin_name("gct prepare")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Make a dataset of health records: eICU, Synthea, any table of events, or your own SQL")
+        .arg_required_else_help(true)
+        .subcommand_required(true)
+        .after_help(
+            "Examples:\n  gct prepare eicu eicu-crd --out eicu\n  gct prepare synthea output/csv --out synthea --dry-run\n  \
+             gct prepare sql data --source my-source --out mine\n\nA source is SQL that one can read; docs/prepare.md describes all of them.",
+        );
+    for source in sources {
+        let example = format!("Example:\n  {}", source.description.example);
+        let mut own =
+            Command::new(source.name.clone()).about(source.description.about.clone()).after_help(example);
+        if !source.description.rules.is_empty() {
+            let names: Vec<String> = source.description.rules.keys().cloned().collect();
+            own = own.arg(
+                Arg::new("rules")
+                    .long("rules")
+                    .value_parser(PossibleValuesParser::new(names))
+                    .help("Take a set of options by name"),
+            );
+        }
+        for (name, choice) in &source.description.options {
+            own = own.arg(option(name, choice));
+        }
+        command = command.subcommand(common(own));
+    }
+    let own = Command::new("sql")
+        .about(
+            "Your own source: a source.toml with encounters.sql, events.sql and perhaps links.sql beside it",
+        )
+        .after_help("Example:\n  gct prepare sql data --source my-source --option max_hours=48 --out mine")
+        .arg(
+            Arg::new("source")
+                .long("source")
+                .visible_alias("sources")
+                .required(true)
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("The source.toml, or the folder that it is in"),
+        )
+        .arg(Arg::new("rules").long("rules").help("Take a set of options by name"))
+        .arg(
+            Arg::new("option")
+                .long("option")
+                .value_name("NAME=VALUE")
+                .action(ArgAction::Append)
+                .help("A value for one of the source's options"),
+        );
+    command.subcommand(common(own))
+}
+
+/// The flag of a source's option.
+fn option(name: &str, choice: &Choice) -> Arg {
+    let flag = name.replace('_', "-");
+    let mut help = choice.about.clone();
+    if let Some(default) = choice.default.as_ref().filter(|_| choice.kind != ChoiceKind::Flag) {
+        help +=
+            &format!(" [default: {}]", default.as_str().map_or_else(|| default.to_string(), str::to_owned));
+    }
+    let arg = Arg::new(name.to_owned()).long(flag).help(help);
+    match choice.kind {
+        ChoiceKind::Flag => arg.action(ArgAction::SetTrue),
+        ChoiceKind::Integer | ChoiceKind::Number => arg.value_name("N"),
+        ChoiceKind::Text if choice.one_of.is_empty() => arg.value_name("TEXT"),
+        ChoiceKind::Text => arg.value_parser(PossibleValuesParser::new(choice.one_of.clone())),
+    }
+}
+
+/// The flags that every source has.
+fn common(command: Command) -> Command {
+    let number =
+        |name: &'static str| Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64));
+    command
+        .arg(Arg::new("input").required(true).value_name("INPUT").help("The folder of the tables, or their one file; also s3://, gs://, az://"))
+        .arg(
+            Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf))
+                .required_unless_present("dry-run").help("The dataset folder to write"),
+        )
+        .arg(
+            Arg::new("prior").long("prior").value_name("FILE").value_parser(value_parser!(PathBuf)).requires("out")
+                .help("Also write the conditional probabilities of the training split, as `gct prior` does"),
+        )
+        .arg(Arg::new("force").long("force").action(ArgAction::SetTrue).help("Replace the dataset if it exists"))
+        .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("Count, and write nothing"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object instead of text"))
+        .arg(
+            Arg::new("min-codes").long("min-codes").value_name("N")
+                .help("Distinct diagnoses and treatments that an encounter has at least; or diagnosis=1,treatment=0 [default: 1]"),
+        )
+        .arg(
+            Arg::new("max-codes").long("max-codes").value_name("N")
+                .help("Distinct codes of each kind that it has at most; or lab=200 [default: 50]"),
+        )
+        .arg(Arg::new("min-count").long("min-count").value_name("N").help("Encounters that a code must occur in [default: 1]"))
+        .arg(
+            Arg::new("rare").long("rare").value_parser(["drop", "group"]).default_value("drop")
+                .help("What to do with rarer codes: leave them out, or put all of a kind under one"),
+        )
+        .arg(
+            Arg::new("lab-bins").long("lab-bins").value_name("N")
+                .help("Buckets for the values of a lab: quantiles of the training split; 0 for none [default: 5]"),
+        )
+        .arg(number("split-seed").help("The split whose training part the buckets are from [default: 0]"))
+        .arg(
+            Arg::new("split-by").long("split-by").value_parser(["subject", "encounter"])
+                .help("What stays together in that split [default: subject]"),
+        )
+        .arg(
+            Arg::new("labels").long("labels").value_name("FILE")
+                .help("Join these labels: a table with encounter_id and a column of true and false per label"),
+        )
+        .arg(number("limit").help("Take only the first so many encounters"))
+        .arg(number("min-cell").help("Show counts below this, except 0, only as such").default_value("0"))
+        .arg(Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Refuse what is otherwise dropped and counted"))
+        .arg(
+            Arg::new("table").long("table").value_name("NAME=PATH").action(ArgAction::Append)
+                .help("Where a table is, if not in INPUT under its own name"),
+        )
+        .arg(
+            Arg::new("column").long("column").value_name("NAME=THEIRS").action(ArgAction::Append)
+                .help("What a column is called in your tables; NAME is column or table.column"),
+        )
+        .arg(
+            Arg::new("columns").long("columns").value_name("FILE").value_parser(value_parser!(PathBuf))
+                .help("A TOML file of such names: code = \"icd10\""),
+        )
+        .arg(Arg::new("delimiter").long("delimiter").value_name("CHAR").help("What separates columns of text files; `tab` for a tab [default: ,]"))
+        .arg(Arg::new("memory-limit").long("memory-limit").value_name("SIZE").help("Memory for queries, as 1G or 500M; the rest goes to disk"))
+        .arg(number("threads").help("Threads to use [default: one per core]").value_parser(value_parser!(u64).range(1..=1024)))
+        .arg(Arg::new("quiet").long("quiet").short('q').action(ArgAction::SetTrue).help("Show no progress"))
+}
+
+async fn run(sources: &[Source], matches: &ArgMatches) -> Result<()> {
+    let Some((name, matches)) = matches.subcommand() else { unreachable!("a subcommand is required") };
+    let source = match sources.iter().find(|source| source.name == name) {
+        Some(source) => source.clone(),
+        None => Source::read(matches.get_one::<PathBuf>("source").unwrap_or(&PathBuf::new()))?,
+    };
+    let request = request(source, matches)?;
+    let out = matches.get_one::<PathBuf>("out").filter(|_| !matches.get_flag("dry-run"));
+    let bar = bar(matches.get_flag("quiet"));
+    let listener = |progress: Progress<'_>| {
+        show(&bar, progress);
+        !STOP.load(Ordering::Relaxed)
+    };
+    let summary = gct_prepare::prepare(&request, out.map(PathBuf::as_path), &listener).await;
+    bar.finish_and_clear();
+    let summary = summary?;
+    let min_cell = matches.get_one::<u64>("min-cell").copied().unwrap_or(0);
+    let text = if matches.get_flag("json") {
+        format!("{:#}\n", summary.json(min_cell))
+    } else {
+        report(&request, &summary, out.map(PathBuf::as_path), min_cell)
+    };
+    match terminal::print(&text) {
+        // Whoever read our output has had enough of it: that is no failure.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::Place { place: "standard output".into(), problem: error.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the user asks for.
+fn request(source: Source, matches: &ArgMatches) -> Result<Request> {
+    let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
+    let mut given = BTreeMap::new();
+    for (name, choice) in &source.description.options {
+        let value = match choice.kind {
+            ChoiceKind::Flag => {
+                matches.try_get_one::<bool>(name).ok().flatten().filter(|flag| **flag).map(|_| "true".into())
+            }
+            _ => text(name),
+        };
+        given.extend(value.map(|value| (name.clone(), value)));
+    }
+    given.extend(pairs(matches, "option")?);
+    for name in ["min-codes", "max-codes", "min-count", "lab-bins", "split-by"] {
+        given.extend(text(name).map(|value| (name.replace('-', "_"), value)));
+    }
+    let input = text("input").unwrap_or_default();
+    let mut request = Request::new(source, &input, text("rules").as_deref(), &given)?;
+    let number = |name: &str| matches.get_one::<u64>(name).copied();
+    request.settings.rare = if text("rare").as_deref() == Some("group") { Rare::Group } else { Rare::Drop };
+    request.settings.split_seed = number("split-seed").unwrap_or(0);
+    request.settings.labels = text("labels");
+    request.settings.limit = number("limit");
+    request.settings.strict = matches.get_flag("strict");
+    request.differences.tables = pairs(matches, "table")?.into_iter().collect();
+    if let Some(file) = matches.get_one::<PathBuf>("columns") {
+        request.differences.columns = columns(file)?;
+    }
+    request.differences.columns.extend(pairs(matches, "column")?);
+    request.differences.delimiter = text("delimiter").map(|text| delimiter(&text)).transpose()?;
+    request.prior = matches.get_one::<PathBuf>("prior").cloned();
+    request.overwrite = if matches.get_flag("force") { Overwrite::Replace } else { Overwrite::Refuse };
+    request.limits = Limits {
+        memory: text("memory-limit").map(|text| size(&text)).transpose()?,
+        threads: number("threads").map(|threads| threads as usize),
+    };
+    Ok(request)
+}
+
+/// The values of a flag that is given as NAME=VALUE.
+fn pairs(matches: &ArgMatches, name: &str) -> Result<Vec<(String, String)>> {
+    let values = matches.try_get_many::<String>(name).ok().flatten().into_iter().flatten();
+    let pair = |text: &String| {
+        let (left, right) = text.split_once('=').ok_or_else(|| Error::Choice {
+            name: name.into(),
+            value: text.clone(),
+            allowed: "NAME=VALUE".into(),
+        })?;
+        Ok((left.trim().to_lowercase(), right.trim().to_owned()))
+    };
+    values.map(pair).collect()
+}
+
+fn columns(file: &Path) -> Result<BTreeMap<String, String>> {
+    let refuse = |problem: String| Error::Source { place: file.display().to_string(), problem };
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Error::Place { place: file.display().to_string(), problem: error.to_string() })?;
+    toml::from_str(&text).map_err(|error| refuse(error.to_string()))
+}
+
+fn delimiter(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err(Error::Choice {
+            name: "delimiter".into(),
+            value: text.into(),
+            allowed: "one character, or `tab`".into(),
+        }),
+    }
+}
+
+/// 1G or 500M as bytes.
+fn size(text: &str) -> Result<usize> {
+    let upper = text.trim().to_uppercase();
+    let upper = upper.trim_end_matches("IB").trim_end_matches('B');
+    let (number, unit) = match upper.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) => (number, upper.as_bytes()[number.len()]),
+        None => (upper, b' '),
+    };
+    let unit = match unit {
+        b'K' => 1u64 << 10,
+        b'M' => 1 << 20,
+        b'G' => 1 << 30,
+        b'T' => 1 << 40,
+        _ => 1,
+    };
+    match number.trim().parse::<f64>() {
+        Ok(number) if number * unit as f64 >= 1e6 => Ok((number * unit as f64) as usize),
+        _ => Err(Error::Choice {
+            name: "memory-limit".into(),
+            value: text.into(),
+            allowed: "a size of at least 1M, as 1G or 500M".into(),
+        }),
+    }
+}
+
+/// A bar for steps whose rows are known, and a line for others.
+fn bar(quiet: bool) -> ProgressBar {
+    if !terminal::is_watched(quiet) {
+        return ProgressBar::hidden();
+    }
+    ProgressBar::new_spinner()
+}
+
+fn show(bar: &ProgressBar, progress: Progress<'_>) {
+    if bar.is_hidden() {
+        return;
+    }
+    let template = if progress.total.is_some_and(|total| total > 0) {
+        "{msg} {wide_bar} {human_pos}/{human_len} rows {eta} left"
+    } else {
+        "{spinner} {msg}: {human_pos} rows, {elapsed}"
+    };
+    if bar.message() != progress.step {
+        bar.reset();
+        bar.set_message(progress.step.to_owned());
+    }
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_length(progress.total.unwrap_or(0));
+    bar.set_position(progress.rows);
+    bar.tick();
+}
+
+/// The counts as tables.
+fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u64) -> String {
+    let count = |number: u64| cell(number, min_cell).map_or_else(|hidden| hidden, terminal::count);
+    let in_words = |rule: &str| rule.replace('_', " ");
+    let mut rows = vec![vec!["encounters read".into(), count(summary.encounters_read)]];
+    rows.extend(
+        summary
+            .dropped
+            .iter()
+            .map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
+    );
+    rows.push(vec!["encounters kept".into(), count(summary.encounters_kept)]);
+    rows.push(vec!["subjects".into(), count(summary.subjects)]);
+    rows.push(vec!["  with several encounters".into(), count(summary.subjects_with_several_encounters)]);
+    rows.push(vec!["events read".into(), count(summary.events_read)]);
+    rows.extend(
+        summary
+            .events_dropped
+            .iter()
+            .map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
+    );
+    if summary.edges > 0 {
+        rows.push(vec!["true edges".into(), count(summary.edges)]);
+        rows.push(vec!["  encounters with any".into(), count(summary.encounters_with_edges)]);
+    }
+    if summary.bucketed_labs > 0 {
+        rows.push(vec!["labs with values in buckets".into(), count(summary.bucketed_labs)]);
+    }
+    let mut text = terminal::table(&["", ""], rows);
+    let kinds = CodeKind::ALL.iter().map(|kind| {
+        vec![
+            kind.name().into(),
+            count(summary.vocabulary[*kind]),
+            format!("{:.2}", summary.codes_per_encounter[*kind]),
+            count(summary.rare[*kind]),
+        ]
+    });
+    text += &format!("\n{}", terminal::table(&["codes", "distinct", "per encounter", "too rare"], kinds));
+    if !summary.labels.is_empty() {
+        let labels = summary.labels.iter().map(|(name, positive, known)| {
+            let share = cell(*positive, min_cell).ok().filter(|_| *known > 0);
+            let share = share.map(|positive| positive as f64 / *known as f64);
+            vec![name.clone(), count(*positive), count(*known), terminal::percent(share)]
+        });
+        text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
+    }
+    for found in &summary.unreadable {
+        text += &format!("\n{} rows left out, the first: {}\n", count(found.rows), found.first);
+    }
+    if request.settings.split_by == gct::split::By::Encounter {
+        text += "\nThese rules split by encounter: train with --set split.by=encounter\n";
+    }
+    match out {
+        Some(out) => {
+            text + &format!(
+                "\nThe dataset is in {}; look at it with: gct inspect {}\n",
+                out.display(),
+                out.display()
+            )
+        }
+        None => text + "\nNothing was written.\n",
+    }
+}

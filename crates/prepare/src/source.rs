@@ -1,0 +1,409 @@
+//! A source is a small file that names its tables and options, and SQL that one can read: `source.toml`, `encounters.sql`,
+//! `events.sql` and, where causes are recorded, `links.sql`. Those that come with the program are in `sources/`; a user's own
+//! look the same.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// A source, ready to be used.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Its name: `eicu`.
+    pub name: String,
+    /// Where its files are, for messages.
+    pub place: String,
+    /// What `source.toml` says.
+    pub description: Description,
+    /// One row per encounter.
+    pub encounters: String,
+    /// One row per recorded code.
+    pub events: String,
+    /// One row per recorded cause, where the source has any.
+    pub links: Option<String>,
+    /// Tables that come with the source, by file name.
+    builtin: Vec<(String, String)>,
+}
+
+/// The contents of `source.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// One line for `--help`.
+    pub about: String,
+    /// A command line that works.
+    pub example: String,
+    /// Its tables.
+    pub tables: BTreeMap<String, Table>,
+    /// The values that its SQL speaks of as `$name`.
+    #[serde(default)]
+    pub options: BTreeMap<String, Choice>,
+    /// Values for several options at once, chosen by `--rules NAME`.
+    #[serde(default)]
+    pub rules: BTreeMap<String, toml::Table>,
+    /// Another value of an option that all sources have, where this source wants one.
+    #[serde(default)]
+    pub defaults: toml::Table,
+}
+
+/// A table that a source reads.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The names that its file or folder can have, without extension, if not its own.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// Whether the source can do without it.
+    #[serde(default)]
+    pub optional: bool,
+    /// A file beside `source.toml` that stands in where the user gives none.
+    pub builtin: Option<String>,
+    /// The columns that identify a row.
+    #[serde(default)]
+    pub key: Vec<String>,
+    /// The columns that are read.
+    pub columns: BTreeMap<String, Column>,
+    /// Columns that are made of all those whose names begin alike and end in a number: `dgns = "ICD9_DGNS_CD_"`.
+    #[serde(default)]
+    pub lists: BTreeMap<String, String>,
+}
+
+/// A column that is read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "ColumnText")]
+pub struct Column {
+    /// What it holds.
+    pub kind: ColumnKind,
+    /// Whether it may be missing, and is null then.
+    pub optional: bool,
+    /// Other names that it can have.
+    pub aliases: Vec<String>,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// An identifier: text, or an integer where the file has integers.
+    Id,
+    /// Text, also where it looks like a number.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// A date or a moment.
+    Time,
+    /// True or false.
+    Boolean,
+}
+
+impl ColumnKind {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            ColumnKind::Id => "an identifier",
+            ColumnKind::Text => "text",
+            ColumnKind::Integer => "a whole number",
+            ColumnKind::Number => "a number",
+            ColumnKind::Time => "a date or time",
+            ColumnKind::Boolean => "true or false",
+        }
+    }
+}
+
+/// As it is written: `"integer"`, `"text?"` where it may be missing, `"id? hadm_id visit_id"` with other names.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct ColumnText(String);
+
+impl TryFrom<ColumnText> for Column {
+    type Error = String;
+
+    fn try_from(text: ColumnText) -> Result<Self, String> {
+        let mut words = text.0.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let kind = match first.trim_end_matches('?') {
+            "id" => ColumnKind::Id,
+            "text" => ColumnKind::Text,
+            "integer" => ColumnKind::Integer,
+            "number" => ColumnKind::Number,
+            "time" => ColumnKind::Time,
+            "boolean" => ColumnKind::Boolean,
+            other => {
+                return Err(format!("`{other}` is not id, text, integer, number, time or boolean"));
+            }
+        };
+        Ok(Column { kind, optional: first.ends_with('?'), aliases: words.map(str::to_owned).collect() })
+    }
+}
+
+/// An option of a source.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// One line for `--help`.
+    pub about: String,
+    /// What it holds.
+    #[serde(rename = "type")]
+    pub kind: ChoiceKind,
+    /// Its value if nothing is said; without one it is null.
+    pub default: Option<toml::Value>,
+    /// A query on the source's tables that finds the value if nothing is said.
+    pub default_sql: Option<String>,
+    /// The only values that it can have.
+    #[serde(default)]
+    pub one_of: Vec<String>,
+}
+
+/// What an option holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKind {
+    /// Present or not.
+    Flag,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// Text.
+    Text,
+}
+
+/// The files of a source that comes with the program.
+macro_rules! builtin {
+    ($name:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?) => {
+        Files {
+            name: $name,
+            description: include_str!(concat!("../sources/", $name, "/source.toml")),
+            encounters: include_str!(concat!("../sources/", $name, "/encounters.sql")),
+            events: include_str!(concat!("../sources/", $name, "/events.sql")),
+            links: (&[$(include_str!(concat!("../sources/", $name, "/", $links)))?] as &[&str]).first().copied(),
+            with: &[$($(($with, include_str!(concat!("../sources/", $name, "/", $with))),)+)?],
+        }
+    };
+}
+
+struct Files {
+    name: &'static str,
+    description: &'static str,
+    encounters: &'static str,
+    events: &'static str,
+    links: Option<&'static str>,
+    with: &'static [(&'static str, &'static str)],
+}
+
+/// The sources that come with the program, in the order in which they are listed.
+static BUILTIN: &[Files] = &[
+    builtin!("eicu"),
+    builtin!("synthea", links = "links.sql"),
+    builtin!("events", links = "links.sql", with = "kinds.csv"),
+];
+
+impl Source {
+    /// The sources that come with the program.
+    pub fn builtin() -> Vec<Source> {
+        BUILTIN
+            .iter()
+            .map(|files| Source {
+                name: files.name.into(),
+                place: format!("sources/{}/source.toml", files.name),
+                description: toml::from_str(files.description)
+                    .unwrap_or_else(|error| panic!("sources/{}/source.toml: {error}", files.name)),
+                encounters: files.encounters.into(),
+                events: files.events.into(),
+                links: files.links.map(str::to_owned),
+                builtin: files.with.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
+            })
+            .collect()
+    }
+
+    /// A user's own source: a `source.toml` with its SQL beside it.
+    ///
+    /// # Errors
+    /// If a file is missing or makes no sense.
+    pub fn read(path: &Path) -> Result<Source> {
+        let path = if path.is_dir() { path.join("source.toml") } else { path.to_owned() };
+        let text = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| Error::Place {
+                place: path.display().to_string(),
+                problem: error.to_string(),
+            })
+        };
+        let place = path.display().to_string();
+        let description: Description = toml::from_str(&text(&path)?)
+            .map_err(|error| Error::Source { place: place.clone(), problem: error.to_string() })?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let links = folder.join("links.sql");
+        let mut builtin = vec![];
+        for file in description.tables.values().filter_map(|table| table.builtin.as_ref()) {
+            builtin.push((file.clone(), text(&folder.join(file))?));
+        }
+        let name =
+            folder.canonicalize().ok().and_then(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
+        Ok(Source {
+            name: name.unwrap_or_else(|| "sql".into()),
+            place,
+            description,
+            encounters: text(&folder.join("encounters.sql"))?,
+            events: text(&folder.join("events.sql"))?,
+            links: if links.exists() { Some(text(&links)?) } else { None },
+            builtin,
+        })
+    }
+
+    /// The text of a table that comes with the source.
+    pub(crate) fn builtin_table(&self, file: &str) -> Option<&str> {
+        self.builtin.iter().find(|(name, _)| name == file).map(|(_, text)| text.as_str())
+    }
+}
+
+/// A value of an option, as SQL writes it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing was said.
+    Null,
+    /// Present or not.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl Value {
+    /// Reads a value as a user writes it on the command line.
+    ///
+    /// # Errors
+    /// If it is not of the option's type, or none of its values.
+    pub fn parse(name: &str, choice: &Choice, text: &str) -> Result<Value> {
+        let refuse = |allowed: String| Error::Choice { name: name.into(), value: text.into(), allowed };
+        if !choice.one_of.is_empty() && !choice.one_of.iter().any(|known| known == text) {
+            return Err(refuse(choice.one_of.join(", ")));
+        }
+        Ok(match choice.kind {
+            ChoiceKind::Flag => Value::Flag(text.parse().map_err(|_| refuse("true or false".into()))?),
+            ChoiceKind::Integer => Value::Integer(text.parse().map_err(|_| refuse("a whole number".into()))?),
+            ChoiceKind::Number => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => Value::Number(number),
+                _ => return Err(refuse("a number".into())),
+            },
+            ChoiceKind::Text => Value::Text(text.into()),
+        })
+    }
+
+    /// As it is written in SQL.
+    pub fn sql(&self) -> String {
+        match self {
+            Value::Null => "NULL".into(),
+            Value::Flag(flag) => flag.to_string(),
+            // A negative number after a minus would begin a comment.
+            Value::Integer(number) if *number < 0 => format!("({number})"),
+            Value::Integer(number) => number.to_string(),
+            Value::Number(number) => format!("CAST({number:?} AS DOUBLE)"),
+            Value::Text(text) => quoted(text),
+        }
+    }
+
+    /// As it is written in `dataset.json`.
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Value::Null => serde_json::Value::Null,
+            Value::Flag(flag) => (*flag).into(),
+            Value::Integer(number) => (*number).into(),
+            Value::Number(number) => (*number).into(),
+            Value::Text(text) => text.as_str().into(),
+        }
+    }
+}
+
+/// A text in SQL.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A name in SQL.
+pub(crate) fn named(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Puts the values of options in the place of `$name`, but not inside of quotes and comments.
+///
+/// # Errors
+/// If there is no option of that name.
+pub(crate) fn substitute(place: &str, sql: &str, values: &BTreeMap<String, Value>) -> Result<String> {
+    let mut out = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some(at) = rest.find(['$', '\'', '"', '-']) {
+        let (before, from) = rest.split_at(at);
+        out += before;
+        let end = |found: Option<usize>| found.map_or(from.len(), |end| end + 2).min(from.len());
+        let taken = match from.as_bytes()[0] {
+            b'\'' => end(from[1..].find('\'')),
+            b'"' => end(from[1..].find('"')),
+            b'-' if from.starts_with("--") => from.find('\n').unwrap_or(from.len()),
+            b'-' => 1,
+            _ => {
+                let name: String =
+                    from[1..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                let value = values.get(&name).ok_or_else(|| Error::Source {
+                    place: place.into(),
+                    problem: format!("`${name}` is not one of the options"),
+                })?;
+                out += &value.sql();
+                rest = &from[1 + name.len()..];
+                continue;
+            }
+        };
+        out += &from[..taken];
+        rest = &from[taken..];
+    }
+    Ok(out + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_put_in_but_not_into_texts_and_comments() {
+        let values = BTreeMap::from([
+            ("hours".to_owned(), Value::Integer(-3)),
+            ("who".to_owned(), Value::Text("O'Hara".into())),
+            ("none".to_owned(), Value::Null),
+        ]);
+        let sql = "SELECT 1-$hours, '$hours', \"$who\" -- $other\nFROM t WHERE n = $who OR $none IS NULL";
+        assert_eq!(
+            substitute("", sql, &values).unwrap(),
+            "SELECT 1--3, '$hours', \"$who\" -- $other\nFROM t WHERE n = 'O''Hara' OR NULL IS NULL"
+                .replace("1--3", "1-(-3)")
+        );
+        let error = substitute("events.sql", "SELECT $nobody", &values).unwrap_err();
+        assert_eq!(error.to_string(), "events.sql: `$nobody` is not one of the options");
+    }
+
+    #[test]
+    fn a_column_says_what_it_holds_and_how_else_it_is_called() {
+        let column = Column::try_from(ColumnText("id? hadm_id visit_id".into())).unwrap();
+        let aliases = vec!["hadm_id".to_owned(), "visit_id".to_owned()];
+        assert_eq!(column, Column { kind: ColumnKind::Id, optional: true, aliases });
+        assert!(Column::try_from(ColumnText("string".into())).unwrap_err().contains("`string`"));
+    }
+
+    #[test]
+    fn every_source_that_comes_with_the_program_can_be_read() {
+        let sources = Source::builtin();
+        assert_eq!(sources.len(), BUILTIN.len());
+        for source in sources {
+            for (rules, values) in &source.description.rules {
+                for option in values.keys().filter(|option| !crate::settings::is_common(option)) {
+                    assert!(source.description.options.contains_key(option), "{rules}: {option}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,737 @@
+//! From a source's three relations to a dataset folder. Each step is a query whose result is small, or lies on disk until the next:
+//!
+//! ```text
+//! encounters   the source's, with labels joined and a reason where one is dropped
+//! bounds       of the buckets of each lab, from the training split
+//! tally        every code that any event has, with counts
+//! codes        the same, numbered within its kind
+//! lists        the codes of each encounter, as numbers
+//! joined       encounters with their lists and links
+//! accepted     those that no rule drops, without rare codes
+//! ```
+//!
+//! Rows of events never leave the engine: what comes into this program's memory is codes and counts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type, UInt32Type, UInt64Type};
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::prelude::ParquetReadOptions;
+use gct::dataset::Assembly;
+use gct::record::{Code, CodeKind, PerKind, Vocabulary};
+use gct::split::By;
+use serde_json::json;
+
+use crate::engine::{Engine, Listener, Progress};
+use crate::error::{Error, Result};
+use crate::files::Place;
+use crate::functions::{code_count, known_ids, true_edges};
+use crate::settings::{Rare, Request};
+use crate::source::{Choice, ChoiceKind, Value, named, substitute};
+use crate::summary::Summary;
+use crate::tables;
+
+/// Columns of `encounters` that are not labels.
+const FIXED: [&str; 7] = ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped"];
+
+/// A code cannot be longer.
+const LONGEST_CODE: usize = 1000;
+
+/// Prepares a dataset, or, without a place for it, counts what it would hold.
+///
+/// # Errors
+/// If the input is not what the source expects, or the output cannot be written; then nothing is.
+pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'_>) -> Result<Summary> {
+    if let Some(prior) = &request.prior {
+        gct::dataset::check_file(prior, request.overwrite)?;
+    }
+    let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
+    let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.folder().to_owned());
+    let engine = Engine::new(request.limits.clone(), &beside, listener)?;
+    let place = Place::list(&engine.context, &request.input).await?;
+    let mut summary = Summary { source: request.source.name.clone(), ..Summary::default() };
+    summary.unreadable = tables::register(&engine, &request.source, &place, &request.differences).await?;
+    if request.settings.strict
+        && let Some(found) = summary.unreadable.first()
+    {
+        return Err(Error::Strict { problem: found.first.clone() });
+    }
+    let options = found_options(&engine, request).await?;
+    summary.options = options.iter().map(|(name, value)| (name.clone(), value.json())).collect();
+
+    let mut steps = Steps { engine: &engine, request, options, labels: vec![], has_links: false };
+    steps.relations().await?;
+    steps.encounters(&mut summary).await?;
+    let bounds = steps.bounds(&mut summary).await?;
+    steps.tally(&mut summary).await?;
+    let codes = steps.lists(&mut summary).await?;
+    let vocabulary = steps.accept(codes, &mut summary).await?;
+    steps.count(&mut summary).await?;
+    if request.settings.strict {
+        let refused = ["no_code", "code_too_long", "unknown_kind", "no_encounter", "absurd_time"];
+        if let Some((rule, count)) =
+            summary.events_dropped.iter().find(|(rule, _)| refused.contains(&rule.as_str()))
+        {
+            return Err(Error::Strict { problem: format!("{count} events dropped: {rule}") });
+        }
+    }
+    if summary.encounters_kept == 0 {
+        return Err(Error::NothingKept { read: summary.encounters_read, dropped: summary.dropped });
+    }
+    let Some(assembly) = assembly else { return Ok(summary) };
+    let vocabulary = steps.write(&assembly, vocabulary).await?;
+    if let Some(prior) = &request.prior {
+        steps.prior(&assembly, prior).await?;
+    }
+    let source = gct::dataset::Source {
+        kind: request.source.name.clone(),
+        settings: steps.settings(),
+        findings: json!({ "counts": summary.json(0), "lab_bounds": bounds }),
+    };
+    // What lies between steps is inside of the folder that is put in place now.
+    drop(engine);
+    let labels = std::mem::take(&mut summary.labels);
+    let names = labels.iter().map(|label| label.0.clone()).collect();
+    summary.labels = labels;
+    let total = summary.encounters_kept;
+    let manifest = assembly.finish(source, vocabulary, names, total, &|rows| {
+        let going_on = listener(Progress { step: "checking every encounter", rows, total: Some(total) });
+        if going_on { Ok(()) } else { Err(gct::Error::Interrupted) }
+    });
+    let manifest = manifest.map_err(|error| match error {
+        gct::Error::Interrupted => Error::Interrupted,
+        error => error.into(),
+    })?;
+    debug_assert_eq!(manifest.encounters, summary.encounters_kept);
+    Ok(summary)
+}
+
+/// The options, with those that a query finds.
+async fn found_options(engine: &Engine<'_>, request: &Request) -> Result<BTreeMap<String, Value>> {
+    let mut options = request.options.clone();
+    for (name, choice) in &request.source.description.options {
+        if let (Value::Null, Some(sql)) = (&options[name], &choice.default_sql) {
+            let sql = substitute(&request.source.place, sql, &options)?;
+            let found = engine.query("looking at the tables", &sql).await?;
+            options.insert(name.clone(), found_value(&found, choice));
+        }
+    }
+    Ok(options)
+}
+
+fn found_value(found: &[RecordBatch], choice: &Choice) -> Value {
+    let Some(batch) = found.iter().find(|batch| batch.num_rows() > 0) else { return Value::Null };
+    let column =
+        cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("a value as text: {error}"));
+    let column = column.as_string::<i32>();
+    if column.is_null(0) {
+        return Value::Null;
+    }
+    let text = column.value(0);
+    match choice.kind {
+        ChoiceKind::Flag => Value::Flag(text == "true"),
+        ChoiceKind::Integer => text.parse().map_or(Value::Null, Value::Integer),
+        ChoiceKind::Number => text.parse().map_or(Value::Null, Value::Number),
+        ChoiceKind::Text => Value::Text(text.into()),
+    }
+}
+
+/// The codes of one kind, by the numbers that they have in `lists`, and the numbers that they will have.
+#[derive(Debug, Default)]
+struct Numbering {
+    codes: Vec<Code>,
+    new: Vec<Option<u32>>,
+}
+
+struct Steps<'a> {
+    engine: &'a Engine<'a>,
+    request: &'a Request,
+    options: BTreeMap<String, Value>,
+    labels: Vec<String>,
+    has_links: bool,
+}
+
+impl Steps<'_> {
+    /// The source's SQL, under the names of the three relations.
+    async fn relations(&mut self) -> Result<()> {
+        let source = &self.request.source;
+        let folder = source.place.trim_end_matches("source.toml").to_owned();
+        let needed: [(&str, Option<&String>, &[&str]); 3] = [
+            ("encounters", Some(&source.encounters), &["encounter_id", "subject_id"]),
+            ("events", Some(&source.events), &["encounter_id", "kind", "code"]),
+            ("links", source.links.as_ref(), &["encounter_id", "cause", "effect"]),
+        ];
+        for (name, sql, columns) in needed {
+            let Some(sql) = sql else { continue };
+            let place = format!("{folder}{name}.sql");
+            let refuse = |problem: String| Error::Source { place: place.clone(), problem };
+            let sql = substitute(&place, sql, &self.options)?;
+            let planned = self.engine.context.sql(&sql).await;
+            // No query has run yet, so the engine's words hold no values.
+            let frame = planned.map_err(|error| refuse(error.strip_backtrace()))?;
+            let found: Vec<String> =
+                frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+            if let Some(missing) = columns.iter().find(|column| !found.iter().any(|found| found == *column)) {
+                return Err(refuse(format!(
+                    "its result has no column `{missing}`; it has: {}",
+                    found.join(", ")
+                )));
+            }
+            if name == "encounters" {
+                for field in
+                    frame.schema().fields().iter().filter(|field| !FIXED.contains(&field.name().as_str()))
+                {
+                    if field.data_type() != &DataType::Boolean {
+                        let (name, found) = (field.name(), field.data_type());
+                        return Err(refuse(format!(
+                            "column `{name}` is a label and must be boolean, not {found}"
+                        )));
+                    }
+                    self.labels.push(field.name().clone());
+                }
+            }
+            self.has_links |= name == "links";
+            self.engine.view(&format!("source_{name}"), frame)?;
+        }
+        Ok(())
+    }
+
+    /// Columns of a relation, with nulls of these types for those that it does not have.
+    async fn columns(&self, relation: &str, wanted: &[(&str, &str)]) -> Result<String> {
+        let frame = self.engine.context.table(relation).await?;
+        let columns = wanted.iter().map(|(name, absent)| {
+            let has = frame.schema().fields().iter().any(|field| field.name() == name);
+            if has { named(name) } else { format!("{absent} AS {}", named(name)) }
+        });
+        Ok(columns.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The source's encounters, with the user's labels, kept on disk.
+    async fn encounters(&mut self, summary: &mut Summary) -> Result<()> {
+        let moment = "arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
+        let text = "CAST(NULL AS VARCHAR)";
+        let optional = [("start", moment), ("prediction_time", moment), ("part", text), ("dropped", text)];
+        let optional = self.columns("source_encounters", &optional).await?;
+        let own: String = self.labels.iter().map(|label| format!(", {}", named(label))).collect();
+        let (mut labels, mut join) = (own.clone(), "");
+        if let Some(file) = &self.request.settings.labels {
+            let given =
+                tables::register_labels(self.engine, file, &self.request.differences, &self.labels).await?;
+            labels.extend(given.iter().map(|label| format!(", {}", named(label))));
+            self.labels.extend(given);
+            join = " LEFT JOIN given_labels g ON CAST(s.encounter_id AS VARCHAR) = g.given_id";
+        }
+        let limit = match self.request.settings.limit {
+            Some(limit) => format!(" ORDER BY s.encounter_id LIMIT {limit}"),
+            None => String::new(),
+        };
+        let sql = format!(
+            "SELECT s.encounter_id, CAST(s.subject_id AS VARCHAR) AS subject_id, s.start, s.prediction_time, s.part, \
+                 CASE WHEN s.encounter_id IS NULL THEN 'no_encounter_id' WHEN s.subject_id IS NULL THEN 'no_subject_id' \
+                 ELSE s.dropped END AS dropped{labels} \
+             FROM (SELECT encounter_id, subject_id, {optional}{own} FROM source_encounters) s{join}{limit}"
+        );
+        let frame = self.engine.sql(&sql).await?;
+        self.engine.keep("reading encounters", "encounters", frame).await?;
+        let twice = "SELECT count(*) FROM (SELECT 1 FROM encounters WHERE encounter_id IS NOT NULL GROUP BY encounter_id HAVING count(*) > 1)";
+        let twice = single(&self.engine.query("checking encounters", twice).await?);
+        if twice > 0 {
+            return Err(Error::Damaged {
+                file: self.request.input.clone(),
+                problem: format!("{twice} encounters have the identifier of another; each may occur once"),
+            });
+        }
+        let counts = "SELECT dropped, count(*) AS n FROM encounters GROUP BY dropped ORDER BY dropped";
+        for (rule, count) in text_counts(&self.engine.query("counting encounters", counts).await?) {
+            summary.encounters_read += count;
+            if !rule.is_empty() {
+                summary.dropped.push((rule, count));
+            }
+        }
+        Ok(())
+    }
+
+    /// The training encounters, as a condition on `encounters e`.
+    fn is_training(&self) -> String {
+        let id = match self.request.settings.split_by {
+            By::Encounter => "CAST(e.encounter_id AS VARCHAR)",
+            _ => "e.subject_id",
+        };
+        let seed = self.request.settings.split_seed;
+        // The first 8 of 10 parts of all hashes, as `gct::split` has them.
+        format!(
+            "coalesce(e.part = 'train', encode(sha256(concat('gct-split-1', chr(0), '{seed}', chr(0), {id})), 'hex') < 'cccccccccccccccc')"
+        )
+    }
+
+    /// Events with one code each, buckets in it, and a reason where one is dropped; and the bounds of the buckets.
+    async fn bounds(&self, summary: &mut Summary) -> Result<serde_json::Map<String, serde_json::Value>> {
+        let text = "CAST(NULL AS VARCHAR)";
+        let optional = [("description", text), ("numeric_value", "CAST(NULL AS DOUBLE)"), ("dropped", text)];
+        let has_values = {
+            let frame = self.engine.context.table("source_events").await?;
+            frame.schema().fields().iter().any(|field| field.name() == "numeric_value")
+        };
+        let optional = self.columns("source_events", &optional).await?;
+        let limited = match self.request.settings.limit {
+            Some(_) => " WHERE encounter_id IN (SELECT encounter_id FROM encounters)",
+            None => "",
+        };
+        let plain = format!(
+            "SELECT encounter_id, kind, code, description, CAST(numeric_value AS DOUBLE) AS numeric_value, \
+                 CASE WHEN dropped IS NOT NULL THEN dropped \
+                      WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind' \
+                      WHEN code IS NULL OR code = '' THEN 'no_code' \
+                      WHEN octet_length(code) > {LONGEST_CODE} THEN 'code_too_long' END AS dropped \
+             FROM (SELECT encounter_id, kind, code, {optional} FROM source_events{limited})"
+        );
+        let plain = self.engine.sql(&plain).await?;
+        self.engine.view("events", plain)?;
+        let bins = self.request.settings.lab_bins;
+        let mut found = serde_json::Map::new();
+        if bins > 1 && has_values {
+            let cumulative = format!(
+                "SELECT code, numeric_value, sum(n) OVER (PARTITION BY code ORDER BY numeric_value) AS upto, \
+                        sum(n) OVER (PARTITION BY code) AS total \
+                 FROM (SELECT v.code, v.numeric_value, count(*) AS n FROM events v JOIN encounters e ON v.encounter_id = e.encounter_id \
+                       WHERE v.kind = 'lab' AND v.dropped IS NULL AND e.dropped IS NULL AND v.numeric_value IS NOT NULL \
+                             AND NOT isnan(v.numeric_value) AND {} GROUP BY v.code, v.numeric_value)",
+                self.is_training()
+            );
+            let parts: Vec<String> = (1..bins).map(|part| format!("({part})")).collect();
+            // The value that a share of part/bins of all values does not exceed; equal ones make one bound.
+            let bounds = format!(
+                "SELECT code, array_sort(array_agg(DISTINCT bound)) AS bounds FROM ( \
+                     SELECT c.code, p.part, min(c.numeric_value) AS bound FROM ({cumulative}) c CROSS JOIN (VALUES {}) AS p(part) \
+                     WHERE c.upto * {bins} >= p.part * c.total GROUP BY c.code, p.part) GROUP BY code",
+                parts.join(", ")
+            );
+            let bounds = self.engine.sql(&bounds).await?;
+            self.engine.keep("bucketing lab values", "bounds", bounds).await?;
+            let all = self
+                .engine
+                .query("bucketing lab values", "SELECT code, bounds FROM bounds ORDER BY code")
+                .await?;
+            for batch in all {
+                let codes = cast(batch.column(0), &DataType::Utf8)
+                    .map_err(datafusion::error::DataFusionError::from)?;
+                for row in 0..batch.num_rows() {
+                    let bounds = batch.column(1).as_list::<i32>().value(row);
+                    let bounds = bounds.as_primitive::<Float64Type>().values().to_vec();
+                    found.insert(codes.as_string::<i32>().value(row).into(), json!(bounds));
+                }
+            }
+            summary.bucketed_labs = found.len() as u64;
+            // A lab without a bound, or an event without a value, keeps its code as it is.
+            let coded = "SELECT v.encounter_id, v.kind, v.dropped, \
+                     CASE WHEN b.code IS NULL THEN v.code \
+                          ELSE concat(v.code, '//', CAST(bucket(v.numeric_value, b.bounds) + 1 AS VARCHAR), '-of-', \
+                                      CAST(cardinality(b.bounds) + 1 AS VARCHAR)) END AS code, \
+                     CASE WHEN b.code IS NULL THEN v.description \
+                          ELSE concat(coalesce(v.description, v.code), ', ', bucket_text(v.numeric_value, b.bounds)) END AS description \
+                 FROM events v LEFT JOIN bounds b ON v.kind = 'lab' AND v.code = b.code AND v.numeric_value IS NOT NULL AND NOT isnan(v.numeric_value)";
+            let coded = self.engine.sql(coded).await?;
+            self.engine.view("coded", coded)?;
+        } else {
+            let coded =
+                self.engine.sql("SELECT encounter_id, kind, dropped, code, description FROM events").await?;
+            self.engine.view("coded", coded)?;
+        }
+        Ok(found)
+    }
+
+    /// Every code that any event has, numbered within its kind; and how many events were dropped.
+    async fn tally(&self, summary: &mut Summary) -> Result<()> {
+        let tally = "SELECT kind, CASE WHEN dropped IS NULL THEN code END AS code, dropped, max(description) AS description, count(*) AS events \
+             FROM coded GROUP BY 1, 2, 3";
+        let tally = self.engine.sql(tally).await?;
+        self.engine.keep("counting codes", "tally", tally).await?;
+        let dropped =
+            "SELECT dropped, CAST(sum(events) AS BIGINT) AS n FROM tally GROUP BY dropped ORDER BY dropped";
+        for (rule, count) in text_counts(&self.engine.query("counting codes", dropped).await?) {
+            summary.events_read += count;
+            if !rule.is_empty() {
+                summary.events_dropped.push((rule, count));
+            }
+        }
+        let codes = "SELECT kind, code, description, \
+                 arrow_cast(row_number() OVER (PARTITION BY kind ORDER BY code) - 1, 'UInt32') AS id \
+             FROM tally WHERE dropped IS NULL";
+        let codes = self.engine.sql(codes).await?;
+        self.engine.keep("numbering codes", "codes", codes).await
+    }
+
+    /// The codes of each encounter as numbers, beside the encounter; and the codes.
+    async fn lists(&self, summary: &mut Summary) -> Result<PerKind<Numbering>> {
+        let list = |kind: &str| format!("array_agg(c.id) FILTER (WHERE v.kind = '{kind}') AS {kind}");
+        let lists: Vec<String> = CodeKind::ALL.iter().map(|kind| list(kind.name())).collect();
+        let lists = format!(
+            "SELECT v.encounter_id, {}, count(*) AS events FROM coded v JOIN codes c ON v.kind = c.kind AND v.code = c.code \
+             WHERE v.dropped IS NULL GROUP BY v.encounter_id",
+            lists.join(", ")
+        );
+        let lists = self.engine.sql(&lists).await?;
+        self.engine.keep("gathering codes", "lists", lists).await?;
+        let lost = "SELECT CAST(coalesce(sum(l.events), 0) AS BIGINT) FROM lists l LEFT ANTI JOIN encounters e ON l.encounter_id = e.encounter_id";
+        let lost = single(&self.engine.query("looking for lost events", lost).await?);
+        if lost > 0 {
+            summary.events_dropped.push(("no_encounter".into(), lost));
+        }
+        let links = if self.has_links {
+            let links = "SELECT k.encounter_id, array_agg(named_struct('cause', c.id, 'effect', t.id)) AS links \
+                 FROM source_links k JOIN codes c ON c.kind = 'diagnosis' AND c.code = k.cause \
+                 JOIN codes t ON t.kind = 'treatment' AND t.code = k.effect GROUP BY k.encounter_id";
+            let links = self.engine.sql(links).await?;
+            self.engine.keep("gathering links", "links", links).await?;
+            ("k.links", " LEFT JOIN links k ON e.encounter_id = k.encounter_id")
+        } else {
+            ("arrow_cast(NULL, 'List(Struct(\"cause\": UInt32, \"effect\": UInt32))') AS links", "")
+        };
+        let joined = format!(
+            "SELECT e.*, l.diagnosis, l.treatment, l.lab, {} FROM encounters e LEFT JOIN lists l ON e.encounter_id = l.encounter_id{} \
+             WHERE e.dropped IS NULL",
+            links.0, links.1
+        );
+        let joined = self.engine.sql(&joined).await?;
+        self.engine.keep("joining encounters", "joined", joined).await?;
+        self.codes().await
+    }
+
+    async fn codes(&self) -> Result<PerKind<Numbering>> {
+        let codes = "SELECT kind, CAST(code AS VARCHAR), CAST(description AS VARCHAR), id FROM codes ORDER BY kind, id";
+        let mut numberings = PerKind::<Numbering>::from_fn(|_| Numbering::default());
+        for batch in self.engine.query("reading codes", codes).await? {
+            let [kinds, codes, descriptions] = [0, 1, 2].map(|column| {
+                cast(batch.column(column), &DataType::Utf8)
+                    .unwrap_or_else(|error| panic!("text as text: {error}"))
+            });
+            let (codes, descriptions) = (codes.as_string::<i32>(), descriptions.as_string::<i32>());
+            for row in 0..batch.num_rows() {
+                let name = kinds.as_string::<i32>().value(row);
+                let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == name);
+                let kind = kind.unwrap_or_else(|| panic!("events of other kinds are dropped"));
+                numberings[kind].codes.push(Code {
+                    code: codes.value(row).into(),
+                    description: descriptions.is_valid(row).then(|| descriptions.value(row).into()),
+                    count: 0,
+                });
+            }
+        }
+        for kind in CodeKind::ALL {
+            let count = numberings[kind].codes.len() as u32;
+            numberings[kind].new = (0..count).map(Some).collect();
+        }
+        Ok(numberings)
+    }
+
+    /// In how many rows of a table each number occurs.
+    async fn counts(&self, frame: DataFrame, kind: CodeKind, size: usize) -> Result<Vec<u64>> {
+        let count = code_count(col(kind.name()));
+        let frame = frame.aggregate(vec![], vec![count.alias("counts")])?;
+        let mut counts = vec![0; size];
+        for batch in self.engine.run("counting codes", frame).await? {
+            for row in 0..batch.num_rows() {
+                let entries = batch.column(0).as_list::<i32>().value(row);
+                let entries = entries.as_struct();
+                let ids = entries.column(0).as_primitive::<UInt32Type>().values();
+                for (id, count) in ids.iter().zip(entries.column(1).as_primitive::<UInt64Type>().values()) {
+                    counts[*id as usize] += count;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the codes under new numbers.
+    async fn accept(
+        &self,
+        mut numberings: PerKind<Numbering>,
+        summary: &mut Summary,
+    ) -> Result<PerKind<Numbering>> {
+        let settings = &self.request.settings;
+        let renumbered = |numberings: &PerKind<Numbering>, frame: DataFrame| -> Result<DataFrame> {
+            let mut frame = frame;
+            for kind in CodeKind::ALL {
+                frame = frame.with_column(kind.name(), known_ids(col(kind.name()), &numberings[kind].new))?;
+            }
+            Ok(frame)
+        };
+        if settings.min_count > 1 {
+            let distinct = renumbered(&numberings, self.engine.context.table("joined").await?)?;
+            for kind in CodeKind::ALL {
+                let counts = self.counts(distinct.clone(), kind, numberings[kind].codes.len()).await?;
+                let numbering = &mut numberings[kind];
+                let is_rare = |id: usize| counts[id] < settings.min_count;
+                let rare = (0..counts.len()).filter(|id| counts[*id] > 0 && is_rare(*id)).count();
+                summary.rare[kind] = rare as u64;
+                let group = (settings.rare == Rare::Group && rare > 0).then(|| {
+                    numbering.codes.push(Code {
+                        code: "(rare)".into(),
+                        description: Some(format!(
+                            "a {} that fewer than {} encounters have",
+                            kind.name(),
+                            settings.min_count
+                        )),
+                        count: 0,
+                    });
+                    numbering.codes.len() as u32 - 1
+                });
+                for id in (0..counts.len()).filter(|id| is_rare(*id)) {
+                    numbering.new[id] = group;
+                }
+            }
+        }
+        let mut rules: Vec<(String, Expr)> = vec![];
+        let length = |kind: CodeKind| datafusion::functions_nested::expr_fn::cardinality(col(kind.name()));
+        for kind in CodeKind::ALL {
+            let (min, max) = (settings.min_codes[kind], settings.max_codes[kind]);
+            if min > 0 {
+                rules.push((format!("too_few_{}", kind.name()), length(kind).lt(lit(min))));
+            }
+            rules.push((format!("too_many_{}", kind.name()), length(kind).gt(lit(max))));
+        }
+        let mut rule = lit(datafusion::common::ScalarValue::Utf8(None));
+        for (name, breaks) in rules.iter().rev() {
+            rule = datafusion::logical_expr::when(breaks.clone(), lit(name.as_str())).otherwise(rule)?;
+        }
+        let edges = true_edges(
+            [col("links"), col("diagnosis"), col("treatment")],
+            [&numberings.diagnosis.new, &numberings.treatment.new],
+        );
+        let frame = renumbered(&numberings, self.engine.context.table("joined").await?)?;
+        let frame = frame.with_column("links", edges)?.with_column("dropped", rule)?;
+        self.engine.keep("applying rules", "accepted", frame).await?;
+        let counts = self
+            .engine
+            .query("counting encounters", "SELECT dropped, count(*) AS n FROM accepted GROUP BY dropped")
+            .await?;
+        let counts: BTreeMap<String, u64> = text_counts(&counts).into_iter().collect();
+        summary.encounters_kept = counts.get("").copied().unwrap_or(0);
+        for (name, _) in rules {
+            if let Some(count) = counts.get(&name) {
+                summary.dropped.push((name, *count));
+            }
+        }
+        // Codes that are left get dense numbers, in the order that they have.
+        let kept = self.engine.sql("SELECT * FROM accepted WHERE dropped IS NULL").await?;
+        for kind in CodeKind::ALL {
+            let counts = self.counts(kept.clone(), kind, numberings[kind].codes.len()).await?;
+            let numbering = &mut numberings[kind];
+            let mut next = 0;
+            numbering.new = counts
+                .iter()
+                .map(|count| {
+                    (*count > 0).then(|| {
+                        next += 1;
+                        next - 1
+                    })
+                })
+                .collect();
+            numbering.codes.iter_mut().zip(&counts).for_each(|(code, count)| code.count = *count);
+            summary.vocabulary[kind] = u64::from(next);
+            let total: u64 = counts.iter().sum();
+            summary.codes_per_encounter[kind] = total as f64 / summary.encounters_kept.max(1) as f64;
+        }
+        Ok(numberings)
+    }
+
+    /// Subjects, labels and edges of what is kept.
+    async fn count(&self, summary: &mut Summary) -> Result<()> {
+        let subjects = "SELECT count(*), count(*) FILTER (WHERE n > 1) FROM \
+            (SELECT subject_id, count(*) AS n FROM accepted WHERE dropped IS NULL GROUP BY subject_id)";
+        let subjects = numbers(&self.engine.query("counting subjects", subjects).await?);
+        (summary.subjects, summary.subjects_with_several_encounters) = (subjects[0], subjects[1]);
+        let mut counts = vec![
+            "coalesce(sum(cardinality(links)), 0)".to_owned(),
+            "count(*) FILTER (WHERE cardinality(links) > 0)".into(),
+        ];
+        for label in &self.labels {
+            let label = named(label);
+            counts.push(format!("count(*) FILTER (WHERE {label})"));
+            counts.push(format!("count({label})"));
+        }
+        let counts: Vec<String> = counts
+            .iter()
+            .enumerate()
+            .map(|(place, count)| format!("CAST({count} AS BIGINT) AS c{place}"))
+            .collect();
+        let counts = format!("SELECT {} FROM accepted WHERE dropped IS NULL", counts.join(", "));
+        let counts = numbers(&self.engine.query("counting labels", &counts).await?);
+        (summary.edges, summary.encounters_with_edges) = (counts[0], counts[1]);
+        summary.labels = self
+            .labels
+            .iter()
+            .zip(counts[2..].chunks(2))
+            .map(|(label, counts)| (label.clone(), counts[0], counts[1]))
+            .collect();
+        Ok(())
+    }
+
+    /// Writes the encounters, and says which codes they have.
+    async fn write(&self, assembly: &Assembly, numberings: PerKind<Numbering>) -> Result<Vocabulary> {
+        let mut columns = vec![
+            datafusion::logical_expr::cast(col("encounter_id"), DataType::Utf8).alias("encounter_id"),
+            col("subject_id"),
+            col("start"),
+        ];
+        for kind in CodeKind::ALL {
+            columns.push(known_ids(col(kind.name()), &numberings[kind].new).alias(kind.name()));
+        }
+        let dense = true_edges(
+            [
+                col("links"),
+                known_ids(col("diagnosis"), &numberings.diagnosis.new),
+                known_ids(col("treatment"), &numberings.treatment.new),
+            ],
+            [&numberings.diagnosis.new, &numberings.treatment.new],
+        );
+        columns.push(dense.alias("diagnosis_treatment"));
+        columns.push(col("treatment_lab"));
+        columns.extend(
+            self.labels.iter().map(|label| Expr::Column(datafusion::common::Column::from_name(label))),
+        );
+        let mut optional = vec![];
+        for (name, present) in
+            [("part", "part IS NOT NULL"), ("prediction_time", "prediction_time IS NOT NULL")]
+        {
+            let any = format!("SELECT count(*) FROM (SELECT 1 FROM accepted WHERE {present} LIMIT 1)");
+            if single(&self.engine.query("looking at encounters", &any).await?) > 0 {
+                optional.push(col(name));
+            }
+        }
+        columns.extend(optional);
+        let no_lab_edges = "CASE WHEN cardinality(links) > 0 THEN \
+            arrow_cast(make_array(), 'List(Struct(\"treatment\": UInt32, \"lab\": UInt32))') END";
+        let kept = format!(
+            "SELECT * EXCEPT(links), CASE WHEN cardinality(links) > 0 THEN links END AS links, {no_lab_edges} AS treatment_lab \
+             FROM accepted WHERE dropped IS NULL"
+        );
+        let frame = self
+            .engine
+            .sql(&kept)
+            .await?
+            .select(columns)?
+            .sort(vec![col("encounter_id").sort(true, false)])?;
+        self.engine.write("writing encounters", frame, &assembly.encounters().display().to_string()).await?;
+        Ok(PerKind::from_fn(|kind| {
+            let numbering = &numberings[kind];
+            let kept = numbering.codes.iter().zip(&numbering.new).filter(|(_, new)| new.is_some());
+            kept.map(|(code, _)| code.clone()).collect()
+        }))
+    }
+
+    /// Writes the conditional probabilities of the training split, as `gct prior --out` does.
+    async fn prior(&self, assembly: &Assembly, out: &Path) -> Result<()> {
+        let options = ParquetReadOptions::default();
+        self.engine
+            .context
+            .register_parquet("written", assembly.encounters().display().to_string(), options)
+            .await?;
+        let has_part = self
+            .engine
+            .context
+            .table("written")
+            .await?
+            .schema()
+            .fields()
+            .iter()
+            .any(|field| field.name() == "part");
+        let part = if has_part { "" } else { ", CAST(NULL AS VARCHAR) AS part" };
+        let training = format!("SELECT * FROM (SELECT *{part} FROM written) e WHERE {}", self.is_training());
+        let training = self.engine.sql(&training).await?;
+        self.engine.view("training", training)?;
+        let mut conditionals = vec![];
+        for (place, (cause, effect)) in
+            [("diagnosis", "treatment"), ("treatment", "lab")].into_iter().enumerate()
+        {
+            let (pairs, causes, effects) =
+                (format!("pairs_{place}"), format!("causes_{place}"), format!("effects_{place}"));
+            for (name, count) in [
+                (&pairs, format!("pair_count({cause}, {effect})")),
+                (&causes, format!("code_count({cause})")),
+                (&effects, format!("code_count({effect})")),
+            ] {
+                let counted =
+                    self.engine.sql(&format!("SELECT unnest({count}) AS entry FROM training")).await?;
+                self.engine.keep("counting pairs", name, counted).await?;
+            }
+            let share = |given: &str, code: &str, kinds: [&str; 2], counts: &str| {
+                format!(
+                    "SELECT '{}' AS given_kind, p.entry['{given}'] AS given_id, '{}' AS kind, p.entry['{code}'] AS id, \
+                            arrow_cast(p.entry['count'], 'UInt32') AS count, \
+                            CAST(p.entry['count'] AS DOUBLE) / CAST(g.entry['count'] AS DOUBLE) AS probability \
+                     FROM {pairs} p JOIN {counts} g ON p.entry['{given}'] = g.entry['id']",
+                    kinds[0], kinds[1]
+                )
+            };
+            conditionals.push(share("cause", "effect", [cause, effect], &causes));
+            conditionals.push(share("effect", "cause", [effect, cause], &effects));
+        }
+        let all = format!(
+            "SELECT * FROM ({}) ORDER BY given_kind, given_id, kind, id",
+            conditionals.join(" UNION ALL ")
+        );
+        let all = self.engine.sql(&all).await?;
+        let place = self.engine.place("prior.parquet");
+        self.engine.write("writing the prior", all, &place.display().to_string()).await?;
+        gct::dataset::copy_file(&place, out, self.request.overwrite)?;
+        Ok(())
+    }
+
+    /// What made the dataset, for `dataset.json`.
+    fn settings(&self) -> serde_json::Value {
+        let settings = &self.request.settings;
+        json!({
+            "input": self.request.input,
+            "rules": self.request.rules,
+            "options": self.options.iter().map(|(name, value)| (name.clone(), value.json())).collect::<serde_json::Map<_, _>>(),
+            "min_codes": settings.min_codes,
+            "max_codes": settings.max_codes,
+            "min_count": settings.min_count,
+            "rare": match settings.rare { Rare::Drop => "drop", Rare::Group => "group" },
+            "lab_bins": settings.lab_bins,
+            "labels": settings.labels,
+            "limit": settings.limit,
+            "split_by": settings.split_by,
+            "split_seed": settings.split_seed,
+        })
+    }
+}
+
+/// The only number of a result.
+pub(crate) fn single(batches: &[RecordBatch]) -> u64 {
+    numbers(batches).first().copied().unwrap_or(0)
+}
+
+/// The numbers of the only row of a result.
+fn numbers(batches: &[RecordBatch]) -> Vec<u64> {
+    let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return vec![] };
+    let number = |column: &ArrayRef| {
+        let column =
+            cast(column, &DataType::UInt64).unwrap_or_else(|error| panic!("a count as a number: {error}"));
+        let column = column.as_primitive::<UInt64Type>();
+        if column.is_null(0) { 0 } else { column.value(0) }
+    };
+    batch.columns().iter().map(number).collect()
+}
+
+/// Rows of a text and a count; no text is an empty one.
+pub(crate) fn text_counts(batches: &[RecordBatch]) -> Vec<(String, u64)> {
+    let mut counts = vec![];
+    for batch in batches {
+        let texts =
+            cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("text as text: {error}"));
+        let numbers =
+            cast(batch.column(1), &DataType::UInt64).unwrap_or_else(|error| panic!("counts: {error}"));
+        for row in 0..batch.num_rows() {
+            let texts = texts.as_string::<i32>();
+            let text = if texts.is_null(row) { String::new() } else { texts.value(row).to_owned() };
+            counts.push((text, numbers.as_primitive::<UInt64Type>().value(row)));
+        }
+    }
+    counts
+}

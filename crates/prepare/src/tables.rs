@@ -1,0 +1,632 @@
+//! The tables of a source, under the names and types that its SQL counts on.
+//!
+//! A table of text is converted once into typed Parquet, which also finds the rows that cannot be read; Parquet is used where it
+//! lies. Columns are found by name, whatever their order and case.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
+use flate2::read::MultiGzDecoder;
+
+use crate::engine::{Engine, Progress};
+use crate::error::{Error, Result};
+use crate::files::{File, Format, Place};
+use crate::locate::{self, For, Looked};
+use crate::source::{Column, ColumnKind, Source, Table, named};
+use crate::steps::{single, text_counts};
+
+/// How the user's tables differ from what the source expects.
+#[derive(Debug, Clone, Default)]
+pub struct Differences {
+    /// Other places of tables.
+    pub tables: BTreeMap<String, String>,
+    /// Other names of columns, as `column` or `table.column`.
+    pub columns: BTreeMap<String, String>,
+    /// What separates the columns of text files; a comma, or a tab in `.tsv` files, if nothing is said.
+    pub delimiter: Option<u8>,
+}
+
+/// Rows that could not be read and were left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The file, row and column of the first one.
+    pub first: String,
+    /// The table and column: `treatment.treatmentoffset`.
+    pub column: String,
+    /// How many there are.
+    pub rows: u64,
+}
+
+/// Enough bytes for any header.
+const HEAD: u64 = 1 << 18;
+
+/// Finds all tables of a source and gives them their names.
+pub(crate) async fn register(
+    engine: &Engine<'_>,
+    source: &Source,
+    place: &Place,
+    differences: &Differences,
+) -> Result<Vec<Unreadable>> {
+    let tables = &source.description.tables;
+    for given in differences.tables.keys().filter(|given| !tables.contains_key(*given)) {
+        let known: Vec<&str> = tables.keys().map(String::as_str).collect();
+        return Err(Error::Choice { name: "table".into(), value: given.clone(), allowed: known.join(", ") });
+    }
+    let needed = tables.values().filter(|table| !table.optional && table.builtin.is_none()).count();
+    let mut unreadable = vec![];
+    for (name, table) in tables {
+        let files = match differences.tables.get(name) {
+            Some(elsewhere) => Place::list(&engine.context, elsewhere).await?.all(),
+            // A single file is the one table that is needed.
+            None if place.is_file && (needed > 1 || table.optional || table.builtin.is_some()) => vec![],
+            None if table.files.is_empty() => place.table(name, std::slice::from_ref(name))?,
+            None => place.table(name, &table.files)?,
+        };
+        let files = match (files.is_empty(), &table.builtin) {
+            (true, Some(builtin)) => vec![builtin_file(engine, source, builtin).await?],
+            _ => files,
+        };
+        let reader = Reader { engine, name, table, differences };
+        if files.is_empty() {
+            if !table.optional {
+                return Err(Error::MissingTable {
+                    place: place.name.clone(),
+                    table: table.files.first().unwrap_or(name).clone(),
+                    found: place.names(),
+                });
+            }
+            reader.register_nothing().await?;
+        } else {
+            unreadable.extend(reader.register(&files).await?);
+        }
+    }
+    Ok(unreadable)
+}
+
+/// A file of labels, as the table `given_labels` with `given_id` and a boolean per label; their names.
+pub(crate) async fn register_labels(
+    engine: &Engine<'_>,
+    place: &str,
+    differences: &Differences,
+    taken: &[String],
+) -> Result<Vec<String>> {
+    let files = Place::list(&engine.context, place).await?.all();
+    let Some(file) = files.first() else { return Err(Error::Empty { file: place.into() }) };
+    let id = Column { kind: ColumnKind::Text, optional: false, aliases: vec![] };
+    let mut table = Table {
+        files: vec![],
+        optional: false,
+        builtin: None,
+        key: vec!["encounter_id".into()],
+        columns: BTreeMap::from([("encounter_id".to_owned(), id)]),
+        lists: BTreeMap::new(),
+    };
+    let name = "given";
+    let groups = Reader { engine, name, table: &table, differences }.groups(&files).await?;
+    let mut labels = vec![];
+    for field in
+        groups[0].schema.fields().iter().filter(|field| !field.name().eq_ignore_ascii_case("encounter_id"))
+    {
+        let label = field.name().clone();
+        if taken.contains(&label) || gct::dataset::is_fixed_column(&label) {
+            return Err(Error::SameColumn { file: file.name.clone(), column: label });
+        }
+        table
+            .columns
+            .insert(label.clone(), Column { kind: ColumnKind::Boolean, optional: false, aliases: vec![] });
+        labels.push(label);
+    }
+    if let Some(found) = (Reader { engine, name, table: &table, differences }.register(&files).await?).first()
+    {
+        return Err(Error::Strict { problem: found.first.clone() });
+    }
+    let columns: String = labels.iter().map(|label| format!(", {}", named(label))).collect();
+    let view = engine.sql(&format!("SELECT encounter_id AS given_id{columns} FROM {name}")).await?;
+    engine.view("given_labels", view)?;
+    Ok(labels)
+}
+
+/// A table that comes with the source, as a file.
+async fn builtin_file(engine: &Engine<'_>, source: &Source, builtin: &str) -> Result<File> {
+    let text = source.builtin_table(builtin).ok_or_else(|| Error::Source {
+        place: source.place.clone(),
+        problem: format!("its file `{builtin}` is missing"),
+    })?;
+    let path = engine.place(builtin);
+    std::fs::write(&path, text)
+        .map_err(|error| Error::Place { place: path.display().to_string(), problem: error.to_string() })?;
+    let place = Place::list(&engine.context, &path.display().to_string()).await?;
+    Ok(place.all().remove(0))
+}
+
+/// Files with the same columns.
+struct Group {
+    files: Vec<File>,
+    schema: SchemaRef,
+}
+
+struct Reader<'a> {
+    engine: &'a Engine<'a>,
+    name: &'a str,
+    table: &'a Table,
+    differences: &'a Differences,
+}
+
+/// A query for one column, and a condition under which its value cannot be read.
+struct Typed {
+    sql: String,
+    unreadable: Option<String>,
+}
+
+impl Reader<'_> {
+    /// A table without rows, for one that is not there.
+    async fn register_nothing(&self) -> Result<()> {
+        let columns = self
+            .table
+            .columns
+            .iter()
+            .map(|(name, column)| format!("{} AS {}", null(column.kind), named(name)));
+        let lists = self.table.lists.keys().map(|name| format!("{} AS {}", no_list(), named(name)));
+        let columns: Vec<String> = columns.chain(lists).collect();
+        let nothing = self.engine.sql(&format!("SELECT {} WHERE false", columns.join(", "))).await?;
+        self.engine.view(self.name, nothing)
+    }
+
+    /// The table of these files.
+    async fn register(&self, files: &[File]) -> Result<Vec<Unreadable>> {
+        let groups = self.groups(files).await?;
+        let (mut selects, mut conditions) = (vec![], vec![]);
+        let mut must_convert = false;
+        for (position, group) in groups.iter().enumerate() {
+            let raw = format!("raw_{}_{position}", self.name);
+            self.register_raw(&raw, group)?;
+            let typed = self.typed(group)?;
+            must_convert |= group.files[0].format != Format::Parquet;
+            let mut columns: Vec<String> =
+                typed.iter().map(|(name, column)| format!("{} AS {}", column.sql, named(name))).collect();
+            let cases: Vec<String> = typed
+                .iter()
+                .filter_map(|(name, column)| {
+                    Some(format!("WHEN {} THEN '{name}'", column.unreadable.as_ref()?))
+                })
+                .collect();
+            must_convert |= !cases.is_empty();
+            columns.push(if cases.is_empty() {
+                "CAST(NULL AS VARCHAR) AS unreadable".into()
+            } else {
+                format!("CASE {} END AS unreadable", cases.join(" "))
+            });
+            conditions.push(!cases.is_empty());
+            selects.push(format!("SELECT {} FROM {raw}", columns.join(", ")));
+        }
+        let all = self.engine.sql(&selects.join(" UNION ALL ")).await?;
+        let kept = format!("typed_{}", self.name);
+        if must_convert {
+            let step = format!("reading {}", self.name);
+            if let Err(error) = self.engine.keep(&step, &kept, all).await {
+                return Err(self.located(&groups, error, For::Damage).await);
+            }
+        } else {
+            self.engine.view(&kept, all)?;
+        }
+        let names: Vec<String> =
+            self.table.columns.keys().chain(self.table.lists.keys()).map(|name| named(name)).collect();
+        let readable = format!("SELECT {} FROM {kept} WHERE unreadable IS NULL", names.join(", "));
+        let readable = self.engine.sql(&readable).await?;
+        self.engine.view(self.name, readable)?;
+        self.check_rows(&groups, &kept).await?;
+        self.check_key(&groups).await?;
+        if conditions.contains(&true) { self.count_unreadable(&groups, &kept).await } else { Ok(vec![]) }
+    }
+
+    /// Files by their columns, so that shards with another order of columns are not mixed up.
+    async fn groups(&self, files: &[File]) -> Result<Vec<Group>> {
+        let mut groups: Vec<Group> = vec![];
+        for file in files {
+            let schema = match file.format {
+                Format::Parquet => self.parquet_schema(file).await?,
+                Format::Csv | Format::CsvGz => self.csv_schema(file).await?,
+                Format::Json | Format::JsonGz => {
+                    return Err(Error::Damaged {
+                        file: file.name.clone(),
+                        problem: "expected a table, found JSON".into(),
+                    });
+                }
+            };
+            match groups
+                .iter_mut()
+                .find(|group| group.schema == schema && group.files[0].format == file.format)
+            {
+                Some(group) => group.files.push(file.clone()),
+                None => groups.push(Group { files: vec![file.clone()], schema }),
+            }
+        }
+        Ok(groups)
+    }
+
+    async fn parquet_schema(&self, file: &File) -> Result<SchemaRef> {
+        let state = self.engine.context.state();
+        let store = file.store(&self.engine.context)?;
+        let damaged = |problem: String| Error::Damaged { file: file.name.clone(), problem };
+        let meta = object_store::ObjectStoreExt::head(store.as_ref(), &file.path).await;
+        let meta = meta.map_err(|error| damaged(error.to_string()))?;
+        let schema = ParquetFormat::default()
+            .with_options(state.default_table_options().parquet)
+            .infer_schema(&state, &store, &[meta])
+            .await;
+        schema.map_err(|_| damaged("cut off, or not a Parquet file".into()))
+    }
+
+    fn delimiter(&self, file: &File) -> u8 {
+        let is_tsv = [".tsv", ".tsv.gz"].iter().any(|end| file.name.to_lowercase().ends_with(end));
+        self.differences.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' })
+    }
+
+    async fn csv_schema(&self, file: &File) -> Result<SchemaRef> {
+        let head = file.head(&self.engine.context, HEAD).await?;
+        let delimiter = self.delimiter(file);
+        let header = header(file, &head, delimiter)?;
+        if header.is_empty() {
+            return Err(Error::Empty { file: file.name.clone() });
+        }
+        let missing = |header: &[String]| -> Option<String> {
+            let columns = self.table.columns.iter().filter(|(_, column)| !column.optional);
+            columns
+                .map(|(name, column)| (name, self.find(name, column, header)))
+                .find_map(|(name, found)| found.is_none().then(|| name.clone()))
+        };
+        if let Some(column) = missing(&header) {
+            // A file with another delimiter lacks columns too, and that is not what is wrong with it.
+            for (other, found, flag) in [
+                (b',', "commas", "','"),
+                (b';', "semicolons", "';'"),
+                (b'\t', "tabs", "tab"),
+                (b'|', "bars", "'|'"),
+            ] {
+                if other != delimiter && missing(&self::header(file, &head, other)?).is_none() {
+                    let expected = match delimiter {
+                        b',' => "commas",
+                        b'\t' => "tabs",
+                        b';' => "semicolons",
+                        _ => "what was given",
+                    };
+                    return Err(Error::Delimiter { file: file.name.clone(), found, expected, flag });
+                }
+            }
+            return Err(Error::MissingColumn { file: file.name.clone(), column, found: header });
+        }
+        Ok(Arc::new(Schema::new(
+            header.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>(),
+        )))
+    }
+
+    /// The position of a column in a file: under the name that the user gave, its own, or another that it can have.
+    fn find(&self, name: &str, column: &Column, header: &[String]) -> Option<usize> {
+        let position = |wanted: &str| {
+            let exact = header.iter().position(|found| found == wanted);
+            exact.or_else(|| header.iter().position(|found| found.eq_ignore_ascii_case(wanted)))
+        };
+        let own = || position(name).or_else(|| column.aliases.iter().find_map(|alias| position(alias)));
+        let given = &self.differences.columns;
+        match given.get(&format!("{}.{name}", self.name)) {
+            Some(here) => position(here),
+            // A name that is given without a table is for those tables that have it.
+            None => given.get(name).and_then(|anywhere| position(anywhere)).or_else(own),
+        }
+    }
+
+    /// The files as the engine reads them, before anything is converted.
+    fn register_raw(&self, name: &str, group: &Group) -> Result<()> {
+        let file = &group.files[0];
+        let format: Arc<dyn FileFormat> = match file.format {
+            Format::Parquet => Arc::new(ParquetFormat::default()),
+            _ => Arc::new(
+                CsvFormat::default()
+                    .with_has_header(true)
+                    .with_delimiter(self.delimiter(file))
+                    .with_newlines_in_values(true)
+                    .with_file_compression_type(match file.format {
+                        Format::CsvGz => FileCompressionType::GZIP,
+                        _ => FileCompressionType::UNCOMPRESSED,
+                    }),
+            ),
+        };
+        let urls = group.files.iter().map(|file| file.url.clone()).collect();
+        let options = ListingOptions::new(format).with_file_extension("");
+        let config = ListingTableConfig::new_with_multi_paths(urls)
+            .with_listing_options(options)
+            .with_schema(group.schema.clone());
+        self.engine.context.deregister_table(name)?;
+        self.engine.context.register_table(name, Arc::new(ListingTable::try_new(config)?))?;
+        Ok(())
+    }
+
+    /// The queries for all columns of the table.
+    fn typed(&self, group: &Group) -> Result<Vec<(String, Typed)>> {
+        let file = &group.files[0];
+        let header: Vec<String> = group.schema.fields().iter().map(|field| field.name().clone()).collect();
+        let mut typed = vec![];
+        for (name, column) in &self.table.columns {
+            typed.push((
+                name.clone(),
+                match self.find(name, column, &header) {
+                    Some(position) => {
+                        let field = group.schema.field(position);
+                        convert(column.kind, &named(field.name()), field.data_type()).ok_or_else(|| {
+                            Error::ColumnType {
+                                file: file.name.clone(),
+                                column: field.name().clone(),
+                                expected: column.kind.name(),
+                                found: field.data_type().to_string().to_lowercase(),
+                            }
+                        })?
+                    }
+                    None if column.optional => Typed { sql: null(column.kind).into(), unreadable: None },
+                    None => {
+                        let (file, column) = (file.name.clone(), name.clone());
+                        return Err(Error::MissingColumn { file, column, found: header });
+                    }
+                },
+            ));
+        }
+        for (name, beginning) in &self.table.lists {
+            let mut found: Vec<(u32, &String)> = header
+                .iter()
+                .filter_map(|column| {
+                    let (begin, end) = column.split_at_checked(beginning.len())?;
+                    begin
+                        .eq_ignore_ascii_case(beginning)
+                        .then(|| end.parse().ok())?
+                        .map(|number| (number, column))
+                })
+                .collect();
+            found.sort();
+            let columns: Vec<String> = found
+                .iter()
+                .map(|(_, column)| format!("nullif(trim(CAST({} AS VARCHAR)), '')", named(column)))
+                .collect();
+            let sql = if columns.is_empty() {
+                no_list().into()
+            } else {
+                format!("make_array({})", columns.join(", "))
+            };
+            typed.push((name.clone(), Typed { sql, unreadable: None }));
+        }
+        Ok(typed)
+    }
+
+    /// An error of the engine, as what is wrong with a file.
+    async fn located(&self, groups: &[Group], error: Error, what: For<'_>) -> Error {
+        if !matches!(error, Error::Engine { .. }) {
+            return error;
+        }
+        for file in groups.iter().flat_map(|group| &group.files).filter(|file| file.format != Format::Parquet)
+        {
+            match self.first_problem(file, what).await {
+                Ok(Some(problem)) => return problem,
+                Ok(None) => {}
+                Err(error) => return error,
+            }
+        }
+        match groups.iter().flat_map(|group| &group.files).find(|file| file.format == Format::Parquet) {
+            Some(file) => {
+                Error::Damaged { file: file.name.clone(), problem: "cut off, or not a Parquet file".into() }
+            }
+            None => error,
+        }
+    }
+
+    async fn first_problem(&self, file: &File, what: For<'_>) -> Result<Option<Error>> {
+        let unreadable = |problem: String| Error::Place { place: file.name.clone(), problem };
+        let bytes: Box<dyn Read> = if file.url.scheme() == "file" {
+            let path = file.url.get_url().to_file_path().map_err(|()| unreadable("not a path".into()))?;
+            Box::new(std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?)
+        } else {
+            let store = file.store(&self.engine.context)?;
+            let bytes = object_store::ObjectStoreExt::get(store.as_ref(), &file.path).await;
+            let bytes = match bytes {
+                Ok(object) => object.bytes().await,
+                Err(error) => Err(error),
+            };
+            Box::new(std::io::Cursor::new(bytes.map_err(|error| unreadable(error.to_string()))?))
+        };
+        self.engine.tell(Progress { step: "looking for the row", rows: 0, total: None })?;
+        Ok(locate::first_problem(&file.name, bytes, file.format, self.delimiter(file), what))
+    }
+
+    /// Refuses a table without rows.
+    async fn check_rows(&self, groups: &[Group], kept: &str) -> Result<()> {
+        let rows = self.engine.query("counting rows", &format!("SELECT 1 FROM {kept} LIMIT 1")).await;
+        match rows {
+            Ok(rows)
+                if rows.iter().all(|batch| batch.num_rows() == 0)
+                    && self.table.builtin.is_none()
+                    && !self.table.optional =>
+            {
+                Err(Error::Empty { file: groups[0].files[0].name.clone() })
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.located(groups, error, For::Damage).await),
+        }
+    }
+
+    /// Refuses a key that occurs twice.
+    async fn check_key(&self, groups: &[Group]) -> Result<()> {
+        if self.table.key.is_empty() {
+            return Ok(());
+        }
+        let key: Vec<String> = self.table.key.iter().map(|column| named(column)).collect();
+        let is_known: Vec<String> = key.iter().map(|column| format!("{column} IS NOT NULL")).collect();
+        let twice = format!(
+            "SELECT count(*) AS n FROM (SELECT 1 FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1)",
+            self.name,
+            is_known.join(" AND "),
+            key.join(", ")
+        );
+        let twice = single(&self.engine.query("checking keys", &twice).await?);
+        if twice == 0 {
+            return Ok(());
+        }
+        let column = self.table.key.join(", ");
+        for group in groups.iter().filter(|group| group.files[0].format != Format::Parquet) {
+            let header: Vec<String> =
+                group.schema.fields().iter().map(|field| field.name().clone()).collect();
+            let positions: Vec<usize> = (self.table.key.iter())
+                .filter_map(|name| self.find(name, &self.table.columns[name], &header))
+                .collect();
+            for file in &group.files {
+                if let Some(problem) = self.first_problem(file, For::Repetition(&positions, &column)).await? {
+                    return Err(problem);
+                }
+            }
+        }
+        Err(Error::Damaged {
+            file: groups[0].files[0].name.clone(),
+            problem: format!(
+                "in column `{column}`, {twice} values occur more than once; each may occur once"
+            ),
+        })
+    }
+
+    /// Counts the rows that cannot be read, and finds the first of each column.
+    async fn count_unreadable(&self, groups: &[Group], kept: &str) -> Result<Vec<Unreadable>> {
+        let counts = format!(
+            "SELECT unreadable, count(*) AS n FROM {kept} WHERE unreadable IS NOT NULL GROUP BY unreadable ORDER BY unreadable"
+        );
+        let mut found = vec![];
+        for (column, rows) in text_counts(&self.engine.query("counting rows", &counts).await?) {
+            let mut first = groups[0].files[0].name.clone();
+            'files: for group in groups {
+                let header: Vec<String> =
+                    group.schema.fields().iter().map(|field| field.name().clone()).collect();
+                let spec = &self.table.columns[&column];
+                let Some(position) = self.find(&column, spec, &header) else { continue };
+                let looked = [Looked { name: header[position].clone(), position, kind: spec.kind }];
+                for file in group.files.iter().filter(|file| file.format != Format::Parquet) {
+                    if let Some(problem) = self.first_problem(file, For::Values(&looked)).await? {
+                        first = problem.to_string();
+                        break 'files;
+                    }
+                }
+            }
+            found.push(Unreadable { first, column: format!("{}.{column}", self.name), rows });
+        }
+        Ok(found)
+    }
+}
+
+/// The names in the first line of a text file.
+fn header(file: &File, head: &[u8], delimiter: u8) -> Result<Vec<String>> {
+    let bytes: Box<dyn Read> = match file.format {
+        Format::CsvGz => Box::new(MultiGzDecoder::new(head)),
+        _ => Box::new(head),
+    };
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(bytes);
+    let mut record = csv::ByteRecord::new();
+    let problem = |problem: &str| Error::Damaged { file: file.name.clone(), problem: problem.into() };
+    match reader.read_byte_record(&mut record) {
+        Ok(false) => return Ok(vec![]),
+        Ok(true) => {}
+        Err(_) if file.format == Format::CsvGz => return Err(problem("it cannot be unpacked")),
+        Err(_) => return Err(problem("its header cannot be read")),
+    }
+    let mut names = vec![];
+    for field in &record {
+        let name = std::str::from_utf8(field).map_err(|_| problem("its header is not UTF-8 text"))?;
+        names.push(name.trim_start_matches('\u{feff}').trim().to_owned());
+    }
+    let mut sorted: Vec<String> =
+        names.iter().map(|name| name.to_lowercase()).filter(|name| !name.is_empty()).collect();
+    sorted.sort();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::SameColumn { file: file.name.clone(), column: twice[0].clone() });
+    }
+    // Columns without a name cannot be asked for, but they have their place.
+    Ok(names
+        .into_iter()
+        .enumerate()
+        .map(|(position, name)| if name.is_empty() { format!("column {position}") } else { name })
+        .collect())
+}
+
+/// Nothing, of the type of a column.
+fn null(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Id | ColumnKind::Text => "CAST(NULL AS VARCHAR)",
+        ColumnKind::Integer => "CAST(NULL AS BIGINT)",
+        ColumnKind::Number => "CAST(NULL AS DOUBLE)",
+        ColumnKind::Time => "arrow_cast(NULL, 'Timestamp(Microsecond, None)')",
+        ColumnKind::Boolean => "CAST(NULL AS BOOLEAN)",
+    }
+}
+
+fn no_list() -> &'static str {
+    "arrow_cast(NULL, 'List(Utf8)')"
+}
+
+/// The query that makes a column what it should be, if its type allows that.
+fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Option<Typed> {
+    let exact = |sql: String| Some(Typed { sql, unreadable: None });
+    let tried = |sql: String| {
+        let unreadable =
+            Some(format!("{sql} IS NULL AND nullif(trim(CAST({column} AS VARCHAR)), '') IS NOT NULL"));
+        Some(Typed { sql, unreadable })
+    };
+    let found = if let DataType::Dictionary(_, value) = found { value } else { found };
+    let is_text = matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    if matches!(found, DataType::Null) {
+        return exact(null(kind).into());
+    }
+    let text = format!("nullif(trim({column}), '')");
+    match kind {
+        ColumnKind::Id | ColumnKind::Text if is_text => exact(text),
+        ColumnKind::Id if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
+        ColumnKind::Text if found.is_integer() => exact(format!("CAST({column} AS VARCHAR)")),
+        ColumnKind::Integer if is_text => tried(format!(
+            "coalesce(try_cast({text} AS BIGINT), try_cast(CASE WHEN {text} LIKE '%.0' THEN left({text}, -2) END AS BIGINT))"
+        )),
+        ColumnKind::Integer if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
+        ColumnKind::Integer | ColumnKind::Id if found.is_floating() => {
+            tried(format!("CASE WHEN {column} = trunc({column}) THEN try_cast({column} AS BIGINT) END"))
+        }
+        ColumnKind::Number if is_text => tried(format!("try_cast({text} AS DOUBLE)")),
+        ColumnKind::Number if found.is_numeric() => exact(format!("CAST({column} AS DOUBLE)")),
+        ColumnKind::Time if is_text || found.is_integer() => {
+            let text = if is_text { text } else { format!("CAST({column} AS VARCHAR)") };
+            let moment = |text: &str| {
+                format!("arrow_cast(try_cast({text} AS TIMESTAMP(6)), 'Timestamp(Microsecond, None)')")
+            };
+            let compact =
+                format!("concat(substr({text}, 1, 4), '-', substr({text}, 5, 2), '-', substr({text}, 7, 2))");
+            tried(format!(
+                "CASE WHEN length({text}) = 8 AND {text} NOT LIKE '%-%' AND {text} NOT LIKE '%:%' THEN {} ELSE {} END",
+                moment(&compact),
+                moment(&text)
+            ))
+        }
+        ColumnKind::Time
+            if matches!(found, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) =>
+        {
+            exact(format!("arrow_cast({column}, 'Timestamp(Microsecond, None)')"))
+        }
+        ColumnKind::Boolean if is_text => {
+            let text = format!("lower({text})");
+            tried(format!(
+                "CASE WHEN {text} IN ('true', 't', 'yes', 'y', '1') THEN true WHEN {text} IN ('false', 'f', 'no', 'n', '0') THEN false END"
+            ))
+        }
+        ColumnKind::Boolean if found.is_integer() => {
+            tried(format!("CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END"))
+        }
+        ColumnKind::Boolean if matches!(found, DataType::Boolean) => exact(column.into()),
+        _ => None,
+    }
+}

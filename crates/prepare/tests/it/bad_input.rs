@@ -1,0 +1,205 @@
+//! What is wrong is said in one line with its place, and nothing is left on disk.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::{names, prepare, write};
+
+/// A value that must not be in any message.
+const SECRET: &str = "PATIENT-4711";
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    gzip.write_all(text.as_bytes()).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// Runs a command that must fail, and returns what it says.
+fn failure(folder: &Path, line: &str) -> String {
+    let before = names(folder);
+    let output = prepare(folder, line).assert().code(2).stdout_eq("").get_output().stderr.clone();
+    assert_eq!(names(folder), before, "nothing is left behind");
+    let said = String::from_utf8(output).unwrap();
+    assert!(!said.contains(SECRET) && !said.contains("panicked"), "{said}");
+    said
+}
+
+fn event_failure(bytes: &[u8], flags: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("e.csv"), bytes).unwrap();
+    failure(home.path(), &format!("events e.csv --out data {flags}"))
+}
+
+const HEADER: &str = "encounter_id,subject_id,kind,code";
+
+#[test]
+fn a_missing_table_names_what_is_there() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("eicu/patients.csv", "patientunitstayid\n1\n"), ("eicu/diagnosis.csv", "a\n1\n")]);
+    let said = failure(home.path(), "eicu eicu --table admissiondx=eicu/diagnosis.csv --out data");
+    assert!(
+        said.starts_with("error: eicu/diagnosis.csv: no column `admitdxenteredoffset`; it has: a\n"),
+        "{said}"
+    );
+    let said = failure(home.path(), "eicu eicu --out data");
+    assert!(
+        said.starts_with("error: eicu has no table `admissiondx`; it has: diagnosis, patients\nhint: "),
+        "{said}"
+    );
+    let said = failure(home.path(), "eicu nowhere --out data");
+    assert!(said.starts_with("error: cannot read nowhere: "), "{said}");
+}
+
+#[test]
+fn a_missing_column_suggests_the_one_that_was_meant() {
+    let said = event_failure(b"encounter_id,subject_id,kind,codes\n1,2,dx,x\n", "");
+    assert_eq!(
+        said,
+        "error: e.csv: no column `code`; it has: encounter_id, subject_id, kind, codes\n\
+         hint: is it `codes`? then say so: --column code=codes\n"
+    );
+}
+
+#[test]
+fn another_delimiter_is_recognised() {
+    let said = event_failure(b"encounter_id;subject_id;kind;code\n1;2;dx;x\n", "");
+    assert_eq!(
+        said,
+        "error: e.csv: its columns seem to be separated by semicolons, not by commas\nhint: run again with --delimiter ';'\n"
+    );
+}
+
+#[test]
+fn rows_of_other_lengths_bytes_that_are_no_text_and_cut_off_archives_are_placed() {
+    let long = format!("{HEADER}\n1,{SECRET},dx,I10\n1,{SECRET},dx\n");
+    assert_eq!(event_failure(long.as_bytes(), ""), "error: e.csv: row 2: expected 4 fields, found 3\n");
+    let mut bytes = format!("{HEADER}\n1,{SECRET},dx,").into_bytes();
+    bytes.extend(b"caf\xe9\n");
+    assert_eq!(event_failure(&bytes, ""), "error: e.csv: row 1: column `code`: is not UTF-8 text\n");
+
+    let home = tempfile::tempdir().unwrap();
+    let rows: String =
+        (0..20_000).map(|row| format!("{row},{SECRET}{},dx,I{}\n", row % 97, row * 7919 % 10007)).collect();
+    let whole = gzip(&format!("{HEADER}\n{rows}"));
+    std::fs::write(home.path().join("e.csv.gz"), &whole[..whole.len() / 2]).unwrap();
+    let said = failure(home.path(), "events e.csv.gz --out data");
+    assert!(said.starts_with("error: e.csv.gz is damaged: it is cut off\n"), "{said}");
+    std::fs::write(home.path().join("e.csv.gz"), "not an archive").unwrap();
+    let said = failure(home.path(), "events e.csv.gz --out data");
+    assert!(said.starts_with("error: e.csv.gz is damaged: it cannot be unpacked\n"), "{said}");
+}
+
+#[test]
+fn an_empty_table_and_a_wrong_parquet_file_are_refused() {
+    assert_eq!(event_failure(b"", ""), "error: e.csv has no rows\n");
+    assert_eq!(event_failure(format!("{HEADER}\n").as_bytes(), ""), "error: e.csv has no rows\n");
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("e.parquet"), "PAR1 and nothing more").unwrap();
+    let said = failure(home.path(), "events e.parquet --out data");
+    assert!(said.starts_with("error: e.parquet is damaged: cut off, or not a Parquet file\n"), "{said}");
+}
+
+#[test]
+fn a_stay_that_occurs_twice_is_placed() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "eicu/patient.csv",
+                &format!(
+                    "patientunitstayid,patienthealthsystemstayid,uniquepid,hospitaladmitoffset,unitdischargeoffset,unitdischargestatus,hospitaldischargestatus\n\
+             {SECRET},1,p1,0,5,Alive,Alive\n12,1,p1,0,5,Alive,Alive\n{SECRET},1,p1,0,5,Alive,Alive\n"
+                ),
+            ),
+            ("eicu/admissiondx.csv", "patientunitstayid,admitdxenteredoffset,admitdxpath\n12,0,x\n"),
+            ("eicu/diagnosis.csv", "patientunitstayid,diagnosisoffset,diagnosisstring\n12,0,x\n"),
+            ("eicu/treatment.csv", "patientunitstayid,treatmentoffset,treatmentstring\n12,0,x\n"),
+        ],
+    );
+    let said = failure(home.path(), "eicu eicu --out data");
+    assert_eq!(
+        said,
+        "error: eicu/patient.csv: row 3: column `patientunitstayid`: is that of an earlier row; each may occur once\n"
+    );
+}
+
+#[test]
+fn unreadable_rows_are_counted_and_refused_when_asked() {
+    let home = tempfile::tempdir().unwrap();
+    let table = format!(
+        "{HEADER},time\n1,{SECRET},dx,I10,2020-01-01\n1,{SECRET},rx,a,2020-01-01\n1,{SECRET},dx,I11,{SECRET}\n"
+    );
+    write(home.path(), &[("e.csv", &table)]);
+    let said = failure(home.path(), "events e.csv --out data --strict");
+    assert!(
+        said.starts_with(
+            "error: e.csv: row 3: column `time`: expected a date or time (refused because of --strict)\n"
+        ),
+        "{said}"
+    );
+    let output =
+        prepare(home.path(), "events e.csv --dry-run").assert().success().get_output().stdout.clone();
+    let said = String::from_utf8(output).unwrap();
+    assert!(
+        said.contains("\n1 rows left out, the first: e.csv: row 3: column `time`: expected a date or time\n"),
+        "{said}"
+    );
+    assert!(!said.contains(SECRET), "{said}");
+}
+
+#[test]
+fn absurd_codes_are_dropped_and_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let long = "x".repeat(1001);
+    write(
+        home.path(),
+        &[("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n1,s,dx,{long}\n1,s,dx,\n1,s,shoe,I10\n"))],
+    );
+    let counts = super::json(home.path(), "events e.csv --dry-run");
+    assert_eq!(
+        counts["events_dropped"],
+        serde_json::json!({"code_too_long": 1, "no_code": 1, "unknown_kind": 1})
+    );
+    let said = failure(home.path(), "events e.csv --out data --strict");
+    assert!(
+        said.starts_with("error: 1 events dropped: code_too_long (refused because of --strict)\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn bad_flags_are_refused_before_anything_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    for (flags, expected) in [
+        (
+            "--min-codes many",
+            "error: option `min_codes`: many is not allowed; expected a number, or numbers per kind: diagnosis=1,treatment=0\n",
+        ),
+        (
+            "--memory-limit lots",
+            "error: option `memory-limit`: lots is not allowed; expected a size of at least 1M, as 1G or 500M\n",
+        ),
+        (
+            "--delimiter ab",
+            "error: option `delimiter`: ab is not allowed; expected one character, or `tab`\n",
+        ),
+        ("--table events", "error: option `table`: events is not allowed; expected NAME=VALUE\n"),
+    ] {
+        assert_eq!(failure(home.path(), &format!("events e.csv --out data {flags}")), expected);
+    }
+}
+
+#[test]
+fn an_existing_dataset_is_replaced_only_on_request() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n"))]);
+    prepare(home.path(), "events e.csv --out data").assert().success();
+    assert!(failure(home.path(), "events e.csv --out data").starts_with("error: data already exists\n"));
+    prepare(home.path(), "events e.csv --out data --force").assert().success();
+    let said = failure(home.path(), "events e.csv --out other --min-codes 2");
+    assert!(
+        said.starts_with("error: no encounter is left: of 1 read, 1 dropped as too_few_diagnosis\n"),
+        "{said}"
+    );
+}

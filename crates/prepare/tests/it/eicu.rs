@@ -1,0 +1,84 @@
+use serde_json::json;
+
+use super::{json, lines, prepare, test_data, write};
+
+/// Three stays of two patients, small enough to follow by hand.
+const TABLES: [(&str, &str); 4] = [
+    (
+        "eicu/patient.csv",
+        "patientunitstayid,patienthealthsystemstayid,uniquepid,hospitaladmitoffset,unitdischargeoffset,unitdischargestatus,hospitaldischargestatus\n\
+         11,1,p1,-10,600,Alive,Expired\n\
+         12,1,p1,-2000,1441,Alive,Expired\n\
+         21,2,p2,0,1440,Expired,Expired\n",
+    ),
+    (
+        "eicu/admissionDx.csv",
+        "admissiondxid,patientunitstayid,admitdxenteredoffset,admitdxpath\n1,11,5,A|Sepsis\n2,12,5,A|CABG\n3,21,0,A|Sepsis\n4,99,0,A|Sepsis\n",
+    ),
+    (
+        "eicu/diagnosis.csv",
+        "patientunitstayid,diagnosisoffset,diagnosisstring\n11,700,renal|failure\n11,20,Shock\n11,30,shock\n21,10,shock\n",
+    ),
+    (
+        "eicu/treatment.csv",
+        "patientunitstayid,treatmentoffset,treatmentstring\n11,10,fluids\n12,10,fluids\n21,10,001.0\n21,10,fluids\n",
+    ),
+];
+
+#[test]
+fn careful_rules_drop_what_was_recorded_after_discharge() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &TABLES);
+    let counts = json(home.path(), "eicu eicu --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "11 of p1: a|sepsis shock | fluids | , readmission=true, mortality=false",
+            "12 of p1: a|cabg | fluids | , readmission=false, mortality=false",
+            "21 of p2: a|sepsis shock | 001.0 fluids | , readmission=false, mortality=true",
+        ]
+    );
+    assert_eq!(counts["encounters_read"], 3);
+    assert_eq!(counts["encounters_kept"], 3);
+    assert_eq!(counts["events_dropped"], json!({"after_discharge": 1, "no_encounter": 1}));
+    assert_eq!(counts["vocabulary"], json!({"diagnosis": 3, "treatment": 2, "lab": 0}));
+    assert_eq!(counts["labels"], json!({"readmission": 1, "mortality": 1}));
+    assert_eq!(counts["subjects_with_several_encounters"], 1);
+}
+
+#[test]
+fn the_rules_of_the_paper_keep_them_and_leave_out_long_stays() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &TABLES);
+    let counts = json(home.path(), "eicu eicu --rules paper --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "11 of p1: a|sepsis renal|failure shock | fluids | , readmission=true, mortality=false",
+            "21 of p2: a|sepsis shock | 001.0 fluids | , readmission=false, mortality=true",
+        ]
+    );
+    assert_eq!(counts["dropped"], json!({"stay_too_long": 1}));
+    // A flag says more than a set of rules.
+    let counts = json(home.path(), "eicu eicu --rules paper --max-hours 1000 --mortality hospital --dry-run");
+    assert_eq!((&counts["encounters_kept"], &counts["labels"]["mortality"]), (&json!(3), &json!(3)));
+}
+
+#[test]
+fn the_real_demo_has_the_counts_that_are_known() {
+    let Some(demo) = test_data("eicu-demo") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let counts = |flags: &str| json(home.path(), &format!("eicu {} {flags}", demo.display()));
+    let paper = counts("--rules paper --out paper");
+    assert_eq!((&paper["encounters_read"], &paper["encounters_kept"]), (&json!(2520), &json!(561)));
+    assert_eq!(counts("--dry-run --after-discharge keep")["encounters_kept"], 1905);
+    let careful = counts("--dry-run");
+    assert_eq!(careful["encounters_kept"], 1894);
+    assert_eq!(careful["events_dropped"], json!({"after_discharge": 627}));
+    let medicated = counts("--dry-run --medications --max-codes 100");
+    assert!(medicated["vocabulary"]["treatment"].as_u64() > careful["vocabulary"]["treatment"].as_u64());
+    // The folder is one that gct reads from end to end.
+    let dataset = gct::dataset::Dataset::open(&home.path().join("paper")).unwrap();
+    assert_eq!(dataset.encounters().unwrap().map(Result::unwrap).count(), 561);
+    assert!(prepare(home.path(), "eicu --help").assert().success().get_output().stdout.len() > 1000);
+}
