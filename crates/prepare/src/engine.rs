@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, UInt64Type};
 use datafusion::common::stats::Precision;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::file_format::format_as_file_type;
@@ -43,7 +45,7 @@ pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> bool + Sync);
 /// How much the engine may take.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// Bytes of memory; what does not fit goes to disk.
+    /// Bytes of memory, if not three quarters of what is free; what does not fit goes to disk.
     pub memory: Option<usize>,
     /// Threads, if not all.
     pub threads: Option<usize>,
@@ -86,7 +88,7 @@ impl<'a> Engine<'a> {
         let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(
             DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill])),
         );
-        let runtime = match limits.memory {
+        let runtime = match limits.memory.or_else(available) {
             Some(bytes) => runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(
                 FairSpillPool::new(bytes),
                 std::num::NonZeroUsize::MIN,
@@ -153,7 +155,8 @@ impl<'a> Engine<'a> {
                 result = &mut task => {
                     return match result {
                         Ok(batches) => batches.map_err(|error| self.explained(error)),
-                        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+                        // The Parquet library panics on some damages.
+                        Err(join) if join.is_panic() => Err(Error::Engine { kind: "it panicked".into() }),
                         Err(_) => Err(Error::Interrupted),
                     };
                 }
@@ -188,6 +191,14 @@ impl<'a> Engine<'a> {
     }
 }
 
+/// Three quarters of the memory that is free, where the system says how much that is.
+fn available() -> Option<usize> {
+    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: usize = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes / 4 * 3 * 1024)
+}
+
 /// 1073741824 as 1 GiB.
 fn bytes(bytes: usize) -> String {
     match bytes {
@@ -216,4 +227,38 @@ fn total_rows(plan: &dyn ExecutionPlan) -> Option<u64> {
         };
     }
     children.into_iter().map(|child| total_rows(child.as_ref())).sum()
+}
+
+/// The only number of a result.
+pub(crate) fn single(batches: &[RecordBatch]) -> u64 {
+    numbers(batches).first().copied().unwrap_or(0)
+}
+
+/// The numbers of the only row of a result.
+pub(crate) fn numbers(batches: &[RecordBatch]) -> Vec<u64> {
+    let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return vec![] };
+    let number = |column: &ArrayRef| {
+        let column =
+            cast(column, &DataType::UInt64).unwrap_or_else(|error| panic!("a count as a number: {error}"));
+        let column = column.as_primitive::<UInt64Type>();
+        if column.is_null(0) { 0 } else { column.value(0) }
+    };
+    batch.columns().iter().map(number).collect()
+}
+
+/// Rows of a text and a count; no text is an empty one.
+pub(crate) fn text_counts(batches: &[RecordBatch]) -> Vec<(String, u64)> {
+    let mut counts = vec![];
+    for batch in batches {
+        let texts =
+            cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("text as text: {error}"));
+        let numbers =
+            cast(batch.column(1), &DataType::UInt64).unwrap_or_else(|error| panic!("counts: {error}"));
+        for row in 0..batch.num_rows() {
+            let texts = texts.as_string::<i32>();
+            let text = if texts.is_null(row) { String::new() } else { texts.value(row).to_owned() };
+            counts.push((text, numbers.as_primitive::<UInt64Type>().value(row)));
+        }
+    }
+    counts
 }

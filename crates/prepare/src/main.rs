@@ -23,6 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 static STOP: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
+    quiet_engine();
     let sources = Source::builtin();
     let matches = command(&sources).get_matches();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -34,9 +35,11 @@ fn main() -> ExitCode {
     let result = match runtime {
         Ok(runtime) => runtime.block_on(async {
             tokio::spawn(async {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    STOP.store(true, Ordering::Relaxed);
-                }
+                stop_wanted().await;
+                STOP.store(true, Ordering::Relaxed);
+                // The first asks to stop, and the second does not ask.
+                stop_wanted().await;
+                std::process::exit(130);
             });
             run(&sources, &matches).await
         }),
@@ -49,6 +52,30 @@ fn main() -> ExitCode {
             ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
         }
     }
+}
+
+/// Ends when the user or the system wants the program to stop.
+async fn stop_wanted() {
+    #[cfg(unix)]
+    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        return;
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// A panic inside of the engine becomes an error there, and its words can hold values.
+fn quiet_engine() {
+    let loud = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let is_ours = std::thread::current().name() == Some("main");
+        if is_ours || std::env::var_os("GCT_ENGINE_ERRORS").is_some() {
+            loud(panic);
+        }
+    }));
 }
 
 fn threads(matches: &ArgMatches) -> Option<usize> {

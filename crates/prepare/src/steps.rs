@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, UInt32Type, UInt64Type};
 use datafusion::dataframe::DataFrame;
@@ -26,7 +26,7 @@ use gct::record::{Code, CodeKind, PerKind, Vocabulary};
 use gct::split::By;
 use serde_json::json;
 
-use crate::engine::{Engine, Listener, Progress};
+use crate::engine::{Engine, Listener, Progress, numbers, single, text_counts};
 use crate::error::{Error, Result};
 use crate::files::Place;
 use crate::functions::{code_count, known_ids, true_edges};
@@ -700,38 +700,4 @@ impl Steps<'_> {
             "split_seed": settings.split_seed,
         })
     }
-}
-
-/// The only number of a result.
-pub(crate) fn single(batches: &[RecordBatch]) -> u64 {
-    numbers(batches).first().copied().unwrap_or(0)
-}
-
-/// The numbers of the only row of a result.
-fn numbers(batches: &[RecordBatch]) -> Vec<u64> {
-    let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return vec![] };
-    let number = |column: &ArrayRef| {
-        let column =
-            cast(column, &DataType::UInt64).unwrap_or_else(|error| panic!("a count as a number: {error}"));
-        let column = column.as_primitive::<UInt64Type>();
-        if column.is_null(0) { 0 } else { column.value(0) }
-    };
-    batch.columns().iter().map(number).collect()
-}
-
-/// Rows of a text and a count; no text is an empty one.
-pub(crate) fn text_counts(batches: &[RecordBatch]) -> Vec<(String, u64)> {
-    let mut counts = vec![];
-    for batch in batches {
-        let texts =
-            cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("text as text: {error}"));
-        let numbers =
-            cast(batch.column(1), &DataType::UInt64).unwrap_or_else(|error| panic!("counts: {error}"));
-        for row in 0..batch.num_rows() {
-            let texts = texts.as_string::<i32>();
-            let text = if texts.is_null(row) { String::new() } else { texts.value(row).to_owned() };
-            counts.push((text, numbers.as_primitive::<UInt64Type>().value(row)));
-        }
-    }
-    counts
 }

@@ -15,12 +15,11 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
 use flate2::read::MultiGzDecoder;
 
-use crate::engine::{Engine, Progress};
+use crate::engine::{Engine, Progress, single, text_counts};
 use crate::error::{Error, Result};
 use crate::files::{File, Format, Place};
 use crate::locate::{self, For, Looked};
 use crate::source::{Column, ColumnKind, Source, Table, named};
-use crate::steps::{single, text_counts};
 
 /// How the user's tables differ from what the source expects.
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@
 mod bad_input;
 mod eicu;
 mod events;
+mod fuzz;
 mod synthea;
 
 use std::path::{Path, PathBuf};
