@@ -404,7 +404,7 @@ mod tests {
         fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
         fs::write(target.join("thesis.docx"), "years of work").unwrap();
         assert!(refusal(&target).contains("thesis.docx"));
-        fs::recopy_file(target.join("thesis.docx")).unwrap();
+        fs::remove_file(target.join("thesis.docx")).unwrap();
         fs::create_dir(target.join(ENCOUNTERS)).unwrap();
         assert!(refusal(&target).contains(ENCOUNTERS), "a folder of that name");
         assert_eq!(names(&target), [MANIFEST, ENCOUNTERS, VOCABULARY]);

@@ -74,9 +74,11 @@ impl Writer {
     /// If the disk refuses.
     ///
     /// # Panics
-    /// If a code is not in the vocabulary, or an encounter has another number of labels than the dataset.
+    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, or a prediction time or a part of
+    /// a split, which generators do not know and [`super::Assembly`] is for.
     pub fn write(&mut self, encounters: &[Encounter]) -> Result<()> {
         for encounter in encounters {
+            assert!(encounter.prediction_time.is_none() && encounter.part.is_none(), "columns of other sources");
             for kind in CodeKind::ALL {
                 for &id in &encounter.codes[kind] {
                     self.vocabulary[kind][id as usize].count += 1;
