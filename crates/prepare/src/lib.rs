@@ -16,6 +16,10 @@ pub mod source;
 /// The query engine, with limits, progress and a stop.
 pub mod engine;
 
+/// Object stores of the large clouds.
+#[cfg(feature = "cloud")]
+mod cloud;
+
 /// Which file holds which table.
 mod files;
 

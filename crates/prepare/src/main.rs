@@ -235,7 +235,7 @@ async fn run(sources: &[Source], matches: &ArgMatches) -> Result<()> {
     let summary = gct_prepare::prepare(&request, out.map(PathBuf::as_path), &listener).await;
     bar.finish_and_clear();
     let summary = summary?;
-    let min_cell = matches.get_one::<u64>("min-cell").copied().unwrap_or(0);
+    let min_cell = request.settings.min_cell;
     let text = if matches.get_flag("json") {
         format!("{:#}\n", summary.json(min_cell))
     } else {
@@ -274,6 +274,7 @@ fn request(source: Source, matches: &ArgMatches) -> Result<Request> {
     request.settings.split_seed = number("split-seed").unwrap_or(0);
     request.settings.labels = text("labels");
     request.settings.limit = number("limit");
+    request.settings.min_cell = number("min-cell").unwrap_or(0);
     request.settings.strict = matches.get_flag("strict");
     request.differences.tables = pairs(matches, "table")?.into_iter().collect();
     if let Some(file) = matches.get_one::<PathBuf>("columns") {

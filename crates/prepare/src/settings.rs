@@ -45,6 +45,8 @@ pub struct Settings {
     pub split_seed: u64,
     /// Refuse what is otherwise dropped and counted.
     pub strict: bool,
+    /// Counts below this are hidden, except 0.
+    pub min_cell: u64,
 }
 
 impl Default for Settings {
@@ -60,6 +62,7 @@ impl Default for Settings {
             split_by: By::Subject,
             split_seed: 0,
             strict: false,
+            min_cell: 0,
         }
     }
 }

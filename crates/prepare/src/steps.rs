@@ -13,7 +13,7 @@
 //! Rows of events never leave the engine: what comes into this program's memory is codes and counts.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -50,8 +50,8 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
         gct::dataset::check_file(prior, request.overwrite)?;
     }
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
-    let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.folder().to_owned());
-    let engine = Engine::new(request.limits.clone(), &beside, listener)?;
+    let beside = assembly.as_ref().and_then(|assembly| assembly.folder().parent().map(Path::to_owned));
+    let engine = Engine::new(request.limits.clone(), &beside.unwrap_or_else(std::env::temp_dir), listener)?;
     let place = Place::list(&engine.context, &request.input).await?;
     let mut summary = Summary { source: request.source.name.clone(), ..Summary::default() };
     summary.unreadable = tables::register(&engine, &request.source, &place, &request.differences).await?;
@@ -84,29 +84,29 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     }
     let Some(assembly) = assembly else { return Ok(summary) };
     let vocabulary = steps.write(&assembly, vocabulary).await?;
-    if let Some(prior) = &request.prior {
-        steps.prior(&assembly, prior).await?;
-    }
+    let prior = match &request.prior {
+        Some(out) => Some((steps.prior(&assembly).await?, out)),
+        None => None,
+    };
     let source = gct::dataset::Source {
         kind: request.source.name.clone(),
         settings: steps.settings(),
-        findings: json!({ "counts": summary.json(0), "lab_bounds": bounds }),
+        findings: json!({ "counts": summary.json(request.settings.min_cell), "lab_bounds": bounds }),
     };
-    // What lies between steps is inside of the folder that is put in place now.
-    drop(engine);
-    let labels = std::mem::take(&mut summary.labels);
-    let names = labels.iter().map(|label| label.0.clone()).collect();
-    summary.labels = labels;
+    let labels = summary.labels.iter().map(|label| label.0.clone()).collect();
     let total = summary.encounters_kept;
-    let manifest = assembly.finish(source, vocabulary, names, total, &|rows| {
+    let finished = assembly.finish(source, vocabulary, labels, total, &|rows| {
         let going_on = listener(Progress { step: "checking every encounter", rows, total: Some(total) });
         if going_on { Ok(()) } else { Err(gct::Error::Interrupted) }
     });
-    let manifest = manifest.map_err(|error| match error {
-        gct::Error::Interrupted => Error::Interrupted,
-        error => error.into(),
-    })?;
-    debug_assert_eq!(manifest.encounters, summary.encounters_kept);
+    match finished {
+        Err(gct::Error::Interrupted) => return Err(Error::Interrupted),
+        Err(error) => return Err(error.into()),
+        Ok(manifest) => debug_assert_eq!(manifest.encounters, summary.encounters_kept),
+    }
+    if let Some((written, out)) = prior {
+        gct::dataset::copy_file(&written, out, request.overwrite)?;
+    }
     Ok(summary)
 }
 
@@ -624,8 +624,8 @@ impl Steps<'_> {
         }))
     }
 
-    /// Writes the conditional probabilities of the training split, as `gct prior --out` does.
-    async fn prior(&self, assembly: &Assembly, out: &Path) -> Result<()> {
+    /// Writes the conditional probabilities of the training split, as `gct prior --out` does, and says where.
+    async fn prior(&self, assembly: &Assembly) -> Result<PathBuf> {
         let options = ParquetReadOptions::default();
         self.engine
             .context
@@ -678,8 +678,7 @@ impl Steps<'_> {
         let all = self.engine.sql(&all).await?;
         let place = self.engine.place("prior.parquet");
         self.engine.write("writing the prior", all, &place.display().to_string()).await?;
-        gct::dataset::copy_file(&place, out, self.request.overwrite)?;
-        Ok(())
+        Ok(place)
     }
 
     /// What made the dataset, for `dataset.json`.

@@ -24,7 +24,7 @@ impl Assembly {
         Ok(Assembly { folder: PendingFolder::create(path, overwrite, DATASET)? })
     }
 
-    /// Where the folder is meanwhile. Whatever else is put into it must be gone before it is finished.
+    /// Where the folder is meanwhile.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

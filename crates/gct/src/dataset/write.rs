@@ -78,7 +78,10 @@ impl Writer {
     /// a split, which generators do not know and [`super::Assembly`] is for.
     pub fn write(&mut self, encounters: &[Encounter]) -> Result<()> {
         for encounter in encounters {
-            assert!(encounter.prediction_time.is_none() && encounter.part.is_none(), "columns of other sources");
+            assert!(
+                encounter.prediction_time.is_none() && encounter.part.is_none(),
+                "columns of other sources"
+            );
             for kind in CodeKind::ALL {
                 for &id in &encounter.codes[kind] {
                     self.vocabulary[kind][id as usize].count += 1;

@@ -1,3 +1,10 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use gct::dataset::{Dataset, Overwrite};
+use gct::split::{By, Split};
 use serde_json::json;
 
 use super::{json, lines, prepare, write};
@@ -111,4 +118,106 @@ fn a_user_can_bring_a_source_of_their_own() {
         .code(2)
         .stdout_eq("")
         .stderr_eq("error: mine/events.sql: [..]nothing[..]\n...\n");
+}
+
+/// Many encounters of several subjects, with codes that repeat.
+fn many() -> String {
+    let mut text = "encounter_id,subject_id,kind,code,numeric_value\n".to_owned();
+    for visit in 0..400_u32 {
+        for place in 0..visit % 7 + 2 {
+            let code = (visit * 31 + place * place * 17) % 23;
+            let kind = ["dx", "rx", "lab"][(place % 3) as usize];
+            text +=
+                &format!("v{visit},s{},{kind},{kind}{code},{}\n", visit / 3, f64::from(visit * 7 % 13) / 4.0);
+        }
+    }
+    text
+}
+
+/// The rows of a Parquet file, as text.
+fn rows(path: &Path) -> BTreeSet<String> {
+    let file = std::fs::File::open(path).unwrap();
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let mut rows = BTreeSet::new();
+    for batch in batches {
+        let batch = batch.unwrap();
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
+            rows.insert(cells.collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_prior_of_the_engine_is_that_of_the_library() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("visits.csv", &many())]);
+    for (flags, split) in [
+        ("", Split::by_hash(0, By::Subject)),
+        ("--split-seed 3 --split-by encounter", Split::by_hash(3, By::Encounter)),
+    ] {
+        json(home.path(), &format!("events visits.csv --out data --prior engine.parquet --force {flags}"));
+        let dataset = Dataset::open(&home.path().join("data")).unwrap();
+        let library = home.path().join("library.parquet");
+        gct::prior::fit(&dataset, &split).unwrap().write(&library, Overwrite::Replace).unwrap();
+        let expected = rows(&library);
+        assert!(expected.len() > 500, "{}", expected.len());
+        assert_eq!(rows(&home.path().join("engine.parquet")), expected);
+    }
+}
+
+#[test]
+fn the_same_bytes_come_with_any_number_of_threads_and_little_memory() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("visits.csv", &many())]);
+    let bytes = |flags: &str| {
+        json(home.path(), &format!("events visits.csv --out data --force {flags}"));
+        std::fs::read(home.path().join("data/encounters.parquet")).unwrap()
+    };
+    let one = bytes("--threads 1");
+    assert!(one == bytes("--threads 4") && one == bytes("--threads 2 --memory-limit 30M"));
+}
+
+#[test]
+fn bounds_of_buckets_are_those_of_the_training_split() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("visits.csv", &many())]);
+    json(home.path(), "events visits.csv --out data --lab-bins 4 --min-codes 0");
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let bounds = &dataset.manifest().source.findings["lab_bounds"];
+    let split = Split::by_hash(0, By::Subject);
+    let training: BTreeSet<String> = (dataset.encounters().unwrap().map(Result::unwrap))
+        .filter(|encounter| split.part(encounter) == gct::split::Part::Train)
+        .map(|encounter| encounter.id.as_str().to_owned())
+        .collect();
+    assert!(bounds.as_object().unwrap().len() > 10);
+    for (lab, found) in bounds.as_object().unwrap() {
+        let mut values: Vec<f64> = (many().lines().map(|line| line.split(',').collect::<Vec<_>>()))
+            .filter(|row| row[3] == lab && training.contains(row[0]))
+            .map(|row| row[4].parse().unwrap())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        // The smallest value that at least k of 4 parts do not exceed.
+        let mut expected: Vec<f64> =
+            (1..4).map(|part| values[(values.len() * part).div_ceil(4) - 1]).collect();
+        expected.dedup();
+        assert_eq!(found, &json!(expected), "{lab}");
+    }
+}
+
+#[test]
+fn an_address_is_as_good_as_a_path() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("tables/events.csv", &many())]);
+    let path = json(home.path(), "events tables --dry-run");
+    let folder = home.path().canonicalize().unwrap();
+    assert_eq!(json(home.path(), &format!("events file://{}/tables --dry-run", folder.display())), path);
+    let said = prepare(home.path(), "events s3://bucket/tables --dry-run")
+        .assert()
+        .code(2)
+        .get_output()
+        .stderr
+        .clone();
+    assert!(String::from_utf8(said).unwrap().starts_with("error: cannot read s3://bucket/tables: "));
 }
