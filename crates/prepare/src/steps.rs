@@ -165,8 +165,7 @@ impl Steps<'_> {
             let place = format!("{folder}{file}");
             let sql = substitute(&place, source.builtin_text(&file)?, &self.options)?;
             let planned = self.engine.context.sql(&sql).await;
-            let frame =
-                planned.map_err(|error| Error::Source { place, problem: error.strip_backtrace() })?;
+            let frame = planned.map_err(|error| Error::Source { place, problem: error.strip_backtrace() })?;
             self.engine.keep(&format!("making {}", name.replace('_', " ")), name, frame).await?;
         }
         let needed: [(&str, Option<&String>, &[&str]); 3] = [

@@ -1,5 +1,18 @@
-WITH recorded AS (
-    SELECT subject_id, time, CAST(visit_id AS VARCHAR) AS visit, data.code, numeric_value, kind, description
+-- Spans of 30 days let the engine find the visit of a time by hashing; a visit has at most a century of them.
+WITH spans AS (
+    SELECT
+        *,
+        unnest(generate_series(
+            arrow_cast(start, 'Int64') / 2592000000000,
+            least(arrow_cast("end", 'Int64') / 2592000000000, arrow_cast(start, 'Int64') / 2592000000000 + 1200)
+        )) AS span
+    FROM visits
+    WHERE "end" >= start
+),
+recorded AS (
+    SELECT
+        subject_id, time, CAST(visit_id AS VARCHAR) AS visit, data.code, numeric_value, kind, description,
+        arrow_cast(time, 'Int64') / 2592000000000 AS span
     FROM data
     LEFT JOIN code_kinds ON data.code = code_kinds.code
 ),
@@ -12,10 +25,10 @@ placed AS (
     UNION ALL
     SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description
     FROM recorded
-    LEFT JOIN visits
-        ON recorded.subject_id = visits.subject_id
-        AND recorded.time >= visits.start
-        AND coalesce(recorded.time <= visits."end", true)
+    LEFT JOIN spans
+        ON recorded.subject_id = spans.subject_id
+        AND recorded.span = spans.span
+        AND recorded.time BETWEEN spans.start AND spans."end"
     WHERE $encounters <> 'visit' OR recorded.visit IS NULL
 )
 SELECT

@@ -10,9 +10,12 @@ following AS (
     SELECT
         subject_id, time, begins, ends,
         min(CASE WHEN begins THEN time END) OVER later AS next_admission,
-        min(CASE WHEN ends THEN time END) OVER later AS next_discharge
+        min(CASE WHEN ends THEN time END) OVER later AS next_discharge,
+        sum(CAST(begins AS INT) - CAST(ends AS INT)) OVER earlier > 0 AS is_open
     FROM boundaries
-    WINDOW later AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+    WINDOW
+        later AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING),
+        earlier AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ),
 -- Birth is recorded at its time, and no reason for a visit.
 moments AS (
@@ -42,9 +45,11 @@ found AS (
     SELECT
         subject_id, CAST(NULL AS VARCHAR), time,
         CASE
+            -- A discharge at the time of an admission ends what was open, or else is a visit of no length.
+            WHEN ends AND NOT coalesce(is_open, false) THEN time
             WHEN next_discharge <= coalesce(next_admission, next_discharge) THEN next_discharge
-            -- A visit of no length; without any discharge, a visit is open until the next.
-            WHEN ends THEN time
+            -- Without a discharge, a visit is open until the next.
+            ELSE (SELECT max(time) FROM data)
         END
     FROM following
     WHERE begins

@@ -26,7 +26,14 @@ fn bases() -> Vec<Base> {
     let events: String = (0..200)
         .map(|row| {
             let kind = ["dx", "rx", "lab"][row % 3];
-            format!("{},{SECRET}{},{kind},C{},2020-01-0{},{}\n", row / 7, row / 20, row % 11, row % 9 + 1, row as f64 / 3.0)
+            format!(
+                "{},{SECRET}{},{kind},C{},2020-01-0{},{}\n",
+                row / 7,
+                row / 20,
+                row % 11,
+                row % 9 + 1,
+                row as f64 / 3.0
+            )
         })
         .collect();
     let events = format!("encounter_id,subject_id,kind,code,time,numeric_value\n{events}");
@@ -37,9 +44,19 @@ fn bases() -> Vec<Base> {
             source: "eicu",
             files: vec![
                 ("patient.csv", patient.into_bytes()),
-                ("admissiondx.csv", b"patientunitstayid,admitdxenteredoffset,admitdxpath\n11,5,a|b\n12,6,a|c\n".to_vec()),
-                ("diagnosis.csv", b"patientunitstayid,diagnosisoffset,diagnosisstring\n11,5,x\n12,6,y\n21,1,\"q\"\n".to_vec()),
-                ("treatment.csv", b"patientunitstayid,treatmentoffset,treatmentstring\n11,5,t\n12,6,u\n21,7,t\n".to_vec()),
+                (
+                    "admissiondx.csv",
+                    b"patientunitstayid,admitdxenteredoffset,admitdxpath\n11,5,a|b\n12,6,a|c\n".to_vec(),
+                ),
+                (
+                    "diagnosis.csv",
+                    b"patientunitstayid,diagnosisoffset,diagnosisstring\n11,5,x\n12,6,y\n21,1,\"q\"\n"
+                        .to_vec(),
+                ),
+                (
+                    "treatment.csv",
+                    b"patientunitstayid,treatmentoffset,treatmentstring\n11,5,t\n12,6,u\n21,7,t\n".to_vec(),
+                ),
             ],
         },
         Base { source: "events", files: vec![("events.csv", events.clone().into_bytes())] },
@@ -58,7 +75,8 @@ fn parquet(events: &str) -> Vec<u8> {
     let columns = rows[0].iter().enumerate().map(|(place, name)| ((*name).to_owned(), column(place)));
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let mut bytes = vec![];
-    let mut writer = datafusion::parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    let mut writer =
+        datafusion::parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     bytes
@@ -66,7 +84,19 @@ fn parquet(events: &str) -> Vec<u8> {
 
 /// Things that readers stumble over.
 const ODD: [&[u8]; 14] = [
-    b"\"", b",", b"\n", b"\r\n", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"-9223372036854775808", b"1e400", b"NaN", b"'", b"$x", b"9999-99-99",
+    b"\"",
+    b",",
+    b"\n",
+    b"\r\n",
+    b"\0",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"-9223372036854775808",
+    b"1e400",
+    b"NaN",
+    b"'",
+    b"$x",
+    b"9999-99-99",
     b"\xf0\x9f\x92\x8a",
 ];
 
@@ -115,7 +145,11 @@ fn damaged_tables_are_refused_or_counted() {
         if let Err(said) = attempt(base.source, home.path()) {
             let kept = std::env::temp_dir().join(base.files[victim].0);
             std::fs::write(&kept, damaged).unwrap();
-            panic!("after {tried} of seed {seed}, with {} kept as {}: {said}", base.files[victim].0, kept.display());
+            panic!(
+                "after {tried} of seed {seed}, with {} kept as {}: {said}",
+                base.files[victim].0,
+                kept.display()
+            );
         }
         tried += 1;
     }

@@ -82,7 +82,10 @@ fn without_visits_admissions_count_and_without_those_gaps() {
     // The lab in February is an encounter of its own, and has too few codes.
     let counts = json(home.path(), "meds gaps --out gapped --lab-bins 0");
     assert_eq!(counts["options"]["encounters"], "gap");
-    assert_eq!((&counts["encounters_read"], &counts["dropped"]), (&json!(4), &json!({"too_few_diagnosis": 1})));
+    assert_eq!(
+        (&counts["encounters_read"], &counts["dropped"]),
+        (&json!(4), &json!({"too_few_diagnosis": 1}))
+    );
     assert_eq!(
         lines(&home.path().join("gapped")),
         [
