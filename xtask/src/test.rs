@@ -41,7 +41,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     run_step("Python tests", || {
-        let programs = ["build", "--workspace", "--bin", "gct", "--example", "metrics", "--locked"];
+        let programs = [
+            "build",
+            "--workspace",
+            "--bin",
+            "gct",
+            "--bin",
+            "gct-prepare",
+            "--example",
+            "metrics",
+            "--locked",
+        ];
         execute(cargo().args(programs))?;
         let debug = target().join("debug");
         let mut pytest = python::command()?;

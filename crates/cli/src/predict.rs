@@ -16,6 +16,7 @@ use crate::train::heed;
   gct predict runs/gct --out predictions.parquet
   gct predict runs/gct --data new-encounters --split all --out new.parquet
   gct predict runs/reconstruction --min-probability 0 --out every-pair.parquet
+  gct predict runs/mortality --meds --out meds.parquet; meds-evaluation-cli predictions_path=meds.parquet output_file=scores.json
 
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
@@ -40,6 +41,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P", default_value_t = Options::default().min_probability)]
     min_probability: f64,
 
+    /// Write the columns of the MEDS prediction schema and no other, as meds-evaluation takes them; encounters without a known label are left out
+    #[arg(long)]
+    meds: bool,
+
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -49,8 +54,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.output.check()?;
     let (run, dataset, which) = arguments.asked.open()?;
     let bar = asked::progress(&dataset, which, "predicting encounters", quiet);
-    let Arguments { threshold, top, min_probability, .. } = *arguments;
-    let options = Options { threshold, top, min_probability };
+    let Arguments { threshold, top, min_probability, meds, .. } = *arguments;
+    let options = Options { threshold, top, min_probability, meds };
     let written = predict::score(&run, &dataset, which, options, arguments.output.place(), &heed(&bar));
     bar.finish_and_clear();
     let written = written?;

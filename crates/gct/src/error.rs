@@ -285,6 +285,13 @@ pub enum Error {
         missing: &'static str,
     },
 
+    /// Predictions that the columns of MEDS cannot hold.
+    #[error("these predictions cannot be written as MEDS: {problem}")]
+    NotMeds {
+        /// Why not.
+        problem: &'static str,
+    },
+
     /// A name that is not one of those known.
     #[error("unknown {what} `{name}`; known: {}", list(known))]
     UnknownName {
@@ -352,6 +359,7 @@ impl Error {
             Error::OtherData { .. } => {
                 Some("give the dataset that the run was trained on, or one made like it")
             }
+            Error::NotMeds { .. } => Some("without --meds they can, with columns of our own"),
             Error::Diverged { .. } | Error::NoAnswer => Some(
                 "train again with a lower learning rate (--set learning_rate=...), or with clipping (--set clip=1)",
             ),

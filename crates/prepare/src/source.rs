@@ -1,5 +1,5 @@
 //! A source is a small file that names its tables and options, and SQL that one can read: `source.toml`, `encounters.sql`,
-//! `events.sql` and, where causes are recorded, `links.sql`. Those that come with the program are in `sources/`; a user's own
+//! `events.sql` and, where causes are recorded, `links.sql`; and views that these share. Those that come with the program are in `sources/`; a user's own
 //! look the same.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct Source {
     pub events: String,
     /// One row per recorded cause, where the source has any.
     pub links: Option<String>,
-    /// Tables that come with the source, by file name.
+    /// Tables and views that come with the source, by file name.
     builtin: Vec<(String, String)>,
 }
 
@@ -38,6 +38,9 @@ pub struct Description {
     pub example: String,
     /// Its tables.
     pub tables: BTreeMap<String, Table>,
+    /// Queries that are computed once, in this order, each in a file `NAME.sql`; the relations can speak of them.
+    #[serde(default)]
+    pub views: Vec<String>,
     /// The values that its SQL speaks of as `$name`.
     #[serde(default)]
     pub options: BTreeMap<String, Choice>,
@@ -198,6 +201,7 @@ struct Files {
 /// The sources that come with the program, in the order in which they are listed.
 static BUILTIN: &[Files] = &[
     builtin!("eicu"),
+    builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
     builtin!("events", links = "links.sql", with = "kinds.csv"),
 ];
@@ -241,6 +245,10 @@ impl Source {
         for file in description.tables.values().filter_map(|table| table.builtin.as_ref()) {
             builtin.push((file.clone(), text(&folder.join(file))?));
         }
+        for file in description.views.iter().map(|view| format!("{view}.sql")) {
+            let sql = text(&folder.join(&file))?;
+            builtin.push((file, sql));
+        }
         let name =
             folder.canonicalize().ok().and_then(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
         Ok(Source {
@@ -254,9 +262,16 @@ impl Source {
         })
     }
 
-    /// The text of a table that comes with the source.
-    pub(crate) fn builtin_table(&self, file: &str) -> Option<&str> {
-        self.builtin.iter().find(|(name, _)| name == file).map(|(_, text)| text.as_str())
+    /// The text of a table or view that comes with the source.
+    ///
+    /// # Errors
+    /// If it is missing.
+    pub(crate) fn builtin_text(&self, file: &str) -> Result<&str> {
+        let found = self.builtin.iter().find(|(name, _)| name == file);
+        found.map(|(_, text)| text.as_str()).ok_or_else(|| Error::Source {
+            place: self.place.clone(),
+            problem: format!("its file `{file}` is missing"),
+        })
     }
 }
 
@@ -399,6 +414,9 @@ mod tests {
         let sources = Source::builtin();
         assert_eq!(sources.len(), BUILTIN.len());
         for source in sources {
+            for view in &source.description.views {
+                source.builtin_text(&format!("{view}.sql")).unwrap();
+            }
             for (rules, values) in &source.description.rules {
                 for option in values.keys().filter(|option| !crate::settings::is_common(option)) {
                     assert!(source.description.options.contains_key(option), "{rules}: {option}");

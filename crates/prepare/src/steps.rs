@@ -160,6 +160,14 @@ impl Steps<'_> {
     async fn relations(&mut self) -> Result<()> {
         let source = &self.request.source;
         let folder = source.place.trim_end_matches("source.toml").to_owned();
+        for name in &source.description.views {
+            let file = format!("{name}.sql");
+            let place = format!("{folder}{file}");
+            let sql = substitute(&place, source.builtin_text(&file)?, &self.options)?;
+            let planned = self.engine.context.sql(&sql).await;
+            let frame = planned.map_err(|error| Error::Source { place, problem: error.strip_backtrace() })?;
+            self.engine.keep(&format!("making {}", name.replace('_', " ")), name, frame).await?;
+        }
         let needed: [(&str, Option<&String>, &[&str]); 3] = [
             ("encounters", Some(&source.encounters), &["encounter_id", "subject_id"]),
             ("events", Some(&source.events), &["encounter_id", "kind", "code"]),
@@ -539,8 +547,8 @@ impl Steps<'_> {
         Ok(numberings)
     }
 
-    /// Subjects, labels and edges of what is kept.
-    async fn count(&self, summary: &mut Summary) -> Result<()> {
+    /// Subjects, labels and edges of what is kept. A label that is known nowhere is none.
+    async fn count(&mut self, summary: &mut Summary) -> Result<()> {
         let subjects = "SELECT count(*), count(*) FILTER (WHERE n > 1) FROM \
             (SELECT subject_id, count(*) AS n FROM accepted WHERE dropped IS NULL GROUP BY subject_id)";
         let subjects = numbers(&self.engine.query("counting subjects", subjects).await?);
@@ -567,7 +575,9 @@ impl Steps<'_> {
             .iter()
             .zip(counts[2..].chunks(2))
             .map(|(label, counts)| (label.clone(), counts[0], counts[1]))
+            .filter(|(_, _, known)| *known > 0)
             .collect();
+        self.labels = summary.labels.iter().map(|label| label.0.clone()).collect();
         Ok(())
     }
 

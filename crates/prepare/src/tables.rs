@@ -134,10 +134,7 @@ pub(crate) async fn register_labels(
 
 /// A table that comes with the source, as a file.
 async fn builtin_file(engine: &Engine<'_>, source: &Source, builtin: &str) -> Result<File> {
-    let text = source.builtin_table(builtin).ok_or_else(|| Error::Source {
-        place: source.place.clone(),
-        problem: format!("its file `{builtin}` is missing"),
-    })?;
+    let text = source.builtin_text(builtin)?;
     let path = engine.place(builtin);
     std::fs::write(&path, text)
         .map_err(|error| Error::Place { place: path.display().to_string(), problem: error.to_string() })?;

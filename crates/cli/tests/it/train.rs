@@ -305,6 +305,7 @@ fn bad_input_gets_one_clear_error() {
             "predict run --out x --threshold 2",
             "error: setting `threshold`: 2 is not allowed; expected a number from 0 to 1",
         ),
+        ("predict run --out x --meds", "error: these predictions cannot be written as MEDS: "),
         (
             "embed run --out x.csv",
             "error: setting `out`: x.csv is not allowed; expected a file that ends in .parquet or .npy",

@@ -5,14 +5,16 @@
 //! | labels | encounter and label | `label`, `boolean_value`, `predicted_boolean_value`, `predicted_boolean_probability` |
 //! | `masked_diagnosis` | encounter and guess | `hidden_diagnosis`, `rank`, `predicted_diagnosis`, `probability` |
 //! | `graph_reconstruction` | encounter and pair | `cause_kind`, `cause`, `effect_kind`, `effect`, `boolean_value`, `probability` |
+//!
+//! As MEDS, a table has the columns of that schema and no other: subjects are integers, one label is known for every row.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    BooleanBuilder, Float64Builder, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
+    BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 
 use super::{Written, largest, probabilities, probability};
 use crate::dataset::{Dataset, Overwrite, TableFile};
@@ -33,11 +35,13 @@ pub struct Options {
     pub top: usize,
     /// The least probability of a pair that is written.
     pub min_probability: f64,
+    /// Whether the columns are those of MEDS, and no other.
+    pub meds: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threshold: 0.5, top: 10, min_probability: 0.5 }
+        Options { threshold: 0.5, top: 10, min_probability: 0.5, meds: false }
     }
 }
 
@@ -76,6 +80,16 @@ pub fn score(
     let labels = run.settings().task.labels();
     let place = |label: &String| dataset.manifest().labels.iter().position(|known| known == label);
     let columns: Vec<Option<usize>> = labels.iter().map(place).collect();
+    if options.meds && labels.len() != 1 {
+        return Err(Error::NotMeds { problem: "the task is not to predict one label" });
+    }
+    let truth = columns.first().copied().flatten();
+    if options.meds && truth.is_none() {
+        return Err(Error::NotMeds { problem: "the dataset does not know the label" });
+    }
+    let is_complete = |encounter: &Encounter| {
+        !options.meds || truth.is_some_and(|column| encounter.labels[column].is_some())
+    };
     let asker = Asker::new(&model, run.view());
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     let mut rows = Rows::new(run, &labels, columns, options);
@@ -83,10 +97,10 @@ pub fn score(
     let mut written = Written::default();
     written.left_out = in_rounds(
         &mut reader,
-        |encounter| asker.can_ask(encounter),
+        |encounter| asker.can_ask(encounter) && is_complete(encounter),
         |encounters| {
             for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)?) {
-                rows.add(encounter, &asker, &answer);
+                rows.add(encounter, &asker, &answer)?;
             }
             let batch = rows.take();
             file.write(&batch)?;
@@ -107,6 +121,7 @@ struct Rows<'a> {
     columns: Vec<Option<usize>>,
     options: Options,
     subjects: StringBuilder,
+    numbers: Int64Builder,
     encounters: StringBuilder,
     times: TimestampMicrosecondBuilder,
     /// Columns of text, of which a task uses as many as it needs.
@@ -125,6 +140,7 @@ impl<'a> Rows<'a> {
             columns,
             options,
             subjects: StringBuilder::new(),
+            numbers: Int64Builder::new(),
             encounters: StringBuilder::new(),
             times: TimestampMicrosecondBuilder::new(),
             texts: Default::default(),
@@ -138,16 +154,26 @@ impl<'a> Rows<'a> {
     fn begin(&mut self, encounter: &Encounter, probability: f64) {
         self.subjects.append_value(encounter.subject.as_str());
         self.encounters.append_value(encounter.id.as_str());
-        self.times.append_option(encounter.start);
+        self.times.append_option(encounter.prediction_time.or(encounter.start));
         self.probabilities.append_value(probability);
     }
 
-    fn add(&mut self, encounter: &Encounter, asker: &Asker<'_>, answer: &[f32]) {
+    fn add(&mut self, encounter: &Encounter, asker: &Asker<'_>, answer: &[f32]) -> Result<()> {
+        if self.options.meds {
+            let number = encounter.subject.as_str().parse();
+            let number =
+                number.map_err(|_| Error::NotMeds { problem: "a subject's identifier is not an integer" })?;
+            self.numbers.append_value(number);
+            if encounter.prediction_time.or(encounter.start).is_none() {
+                return Err(Error::NotMeds { problem: "the time of an encounter is not known" });
+            }
+        }
         match asker.task() {
             Task::MaskedDiagnosis => self.add_guesses(encounter, asker.hidden(encounter), answer),
             Task::GraphReconstruction => self.add_pairs(encounter, answer),
             _ => self.add_labels(encounter, answer),
         }
+        Ok(())
     }
 
     fn add_labels(&mut self, encounter: &Encounter, answer: &[f32]) {
@@ -198,9 +224,29 @@ impl<'a> Rows<'a> {
 
     /// All rows since the last time.
     fn take(&mut self) -> RecordBatch {
+        let columns = if self.options.meds { self.meds_columns() } else { self.columns() };
+        RecordBatch::try_from_iter_with_nullable(columns).expect("the columns of a table are of one length")
+    }
+
+    fn meds_columns(&mut self) -> Vec<(&'static str, ArrayRef, bool)> {
+        self.subjects = StringBuilder::new();
+        self.encounters = StringBuilder::new();
+        self.texts = Default::default();
+        let probabilities = self.probabilities.finish();
+        let probabilities: Float32Array = probabilities.values().iter().map(|p| Some(*p as f32)).collect();
+        vec![
+            ("subject_id", Arc::new(self.numbers.finish()), false),
+            ("prediction_time", Arc::new(self.times.finish()), false),
+            ("boolean_value", Arc::new(self.truths.finish()), false),
+            ("predicted_boolean_value", Arc::new(self.decisions.finish()), false),
+            ("predicted_boolean_probability", Arc::new(probabilities), false),
+        ]
+    }
+
+    fn columns(&mut self) -> Vec<(&'static str, ArrayRef, bool)> {
         let [first, second, third, fourth] = &mut self.texts;
         let text = |of: &mut StringBuilder| -> ArrayRef { Arc::new(of.finish()) };
-        let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
+        let mut columns: Vec<(&'static str, ArrayRef, bool)> = vec![
             ("subject_id", text(&mut self.subjects), false),
             ("encounter_id", text(&mut self.encounters), false),
             ("prediction_time", Arc::new(self.times.finish()), true),
@@ -228,7 +274,7 @@ impl<'a> Rows<'a> {
                 ("predicted_boolean_probability", probabilities, false),
             ]),
         }
-        RecordBatch::try_from_iter_with_nullable(columns).expect("the columns of a table are of one length")
+        columns
     }
 }
 

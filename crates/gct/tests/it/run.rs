@@ -399,6 +399,12 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
     assert_eq!((written.encounters, written.rows, written.left_out), (400, 400, 0));
     let again = predict::score(&run, &dataset, Which::All, Default::default(), place, &|_| Ok(()));
     assert!(matches!(again, Err(Error::OutputExists { .. })));
+    // MEDS has subjects that are integers; ours are not, and nothing is left behind.
+    let meds = (predict::Options { meds: true, ..Default::default() }, home.path().join("meds.parquet"));
+    let place = (meds.1.as_path(), Overwrite::Refuse);
+    let refused = predict::score(&run, &dataset, Which::All, meds.0, place, &|_| Ok(()));
+    assert!(matches!(refused, Err(Error::NotMeds { .. })));
+    assert!(!meds.1.exists());
     // Masked diagnosis writes several guesses, reconstruction all pairs that may be connected.
     for (task, rows) in [("masked_diagnosis", 4000), ("graph_reconstruction", 0)] {
         let folder = home.path().join(task);

@@ -6,6 +6,7 @@ mod bad_input;
 mod eicu;
 mod events;
 mod fuzz;
+mod meds;
 mod synthea;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,91 @@
+-- The encounters, and where they lie in time. Those of one subject do not overlap: one ends where the next begins.
+WITH boundaries AS (
+    SELECT subject_id, time, bool_or(kind = 'admission') AS begins, bool_or(kind = 'discharge') AS ends
+    FROM data
+    JOIN code_kinds ON data.code = code_kinds.code
+    WHERE $encounters = 'admission' AND kind IN ('admission', 'discharge') AND time IS NOT NULL
+    GROUP BY subject_id, time
+),
+following AS (
+    SELECT
+        subject_id, time, begins, ends,
+        min(CASE WHEN begins THEN time END) OVER later AS next_admission,
+        min(CASE WHEN ends THEN time END) OVER later AS next_discharge,
+        sum(CAST(begins AS INT) - CAST(ends AS INT)) OVER earlier > 0 AS is_open
+    FROM boundaries
+    WINDOW
+        later AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING),
+        earlier AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+),
+-- Birth is recorded at its time, and no reason for a visit.
+moments AS (
+    SELECT DISTINCT subject_id, time
+    FROM data
+    WHERE $encounters = 'gap' AND time IS NOT NULL AND code <> 'MEDS_BIRTH'
+),
+begun AS (
+    SELECT
+        subject_id, time,
+        arrow_cast(time, 'Int64') - lag(arrow_cast(time, 'Int64')) OVER (PARTITION BY subject_id ORDER BY time)
+            > $gap_hours * 3600000000 AS is_new
+    FROM moments
+),
+counted AS (
+    SELECT
+        subject_id, time,
+        sum(CASE WHEN is_new THEN 1 ELSE 0 END) OVER (PARTITION BY subject_id ORDER BY time) AS number
+    FROM begun
+),
+found AS (
+    SELECT subject_id, CAST(visit_id AS VARCHAR) AS visit, min(time) AS start, max(time) AS finish
+    FROM data
+    WHERE $encounters = 'visit' AND visit_id IS NOT NULL AND time IS NOT NULL
+    GROUP BY subject_id, visit_id
+    UNION ALL
+    SELECT
+        subject_id, CAST(NULL AS VARCHAR), time,
+        CASE
+            -- A discharge at the time of an admission ends what was open, or else is a visit of no length.
+            WHEN ends AND NOT coalesce(is_open, false) THEN time
+            WHEN next_discharge <= coalesce(next_admission, next_discharge) THEN next_discharge
+            -- Without a discharge, a visit is open until the next.
+            ELSE (SELECT max(time) FROM data)
+        END
+    FROM following
+    WHERE begins
+    UNION ALL
+    SELECT subject_id, CAST(NULL AS VARCHAR), min(time), max(time) FROM counted GROUP BY subject_id, number
+),
+ordered AS (
+    SELECT
+        subject_id,
+        coalesce(visit, CAST(row_number() OVER (PARTITION BY subject_id ORDER BY start, visit) AS VARCHAR)) AS visit,
+        start,
+        finish,
+        lead(start) OVER (PARTITION BY subject_id ORDER BY start, visit) AS next_start
+    FROM found
+),
+visits AS (
+    SELECT subject_id, visit, start, next_start, least(finish, next_start - INTERVAL '1 microsecond') AS "end"
+    FROM ordered
+)
+SELECT
+    CAST(subject_id AS VARCHAR) || ':' || visit AS encounter_id,
+    subject_id, visit, start, "end",
+    arrow_cast(NULL, 'Timestamp(Microsecond, None)') AS prediction_time,
+    CAST(NULL AS BOOLEAN) AS boolean_value
+FROM visits
+WHERE $per = 'visit'
+UNION ALL
+-- The visit that goes on at the time of prediction, or the last one before.
+SELECT
+    CAST(task_labels.subject_id AS VARCHAR) || '@' || CAST(prediction_time AS VARCHAR),
+    task_labels.subject_id, visit, start, "end",
+    prediction_time,
+    boolean_value
+FROM task_labels
+LEFT JOIN visits
+    ON task_labels.subject_id = visits.subject_id
+    AND prediction_time >= start
+    AND coalesce(prediction_time < next_start, true)
+WHERE $per = 'label'

@@ -1,0 +1,193 @@
+use gct::dataset::Dataset;
+use gct::record::Part;
+use serde_json::json;
+
+use super::{json, lines, prepare, write};
+
+/// Two stays of a subject with a negative number and one of another, as MIMIC-IV is written: some rows do not name their stay.
+const DATA: &str = "subject_id,time,code,numeric_value,hadm_id\n\
+    -5,,GENDER//F,,\n\
+    -5,1950-01-01,MEDS_BIRTH,,\n\
+    -5,2020-01-01T00:00:00,HOSPITAL_ADMISSION//EMERGENCY,,11\n\
+    -5,2020-01-01T01:00:00,LAB//RESULT//1//mg,5.5,11\n\
+    -5,2020-01-01T02:00:00,MEDICATION//START//Aspirin,,\n\
+    -5,2020-01-01T09:00:00,MEDICATION//STOP//Aspirin,,\n\
+    -5,2020-01-02T00:00:00,DIAGNOSIS//ICD//10//I10,,11\n\
+    -5,2020-01-02T00:00:00,PROCEDURE//ICD//10//X,,11\n\
+    -5,2020-01-02T00:00:00,HOSPITAL_DISCHARGE//HOME,,11\n\
+    -5,2020-02-01T00:00:00,LAB//RESULT//1//mg,6.5,\n\
+    -5,2020-03-01T00:00:00,HOSPITAL_ADMISSION//EMERGENCY,,12\n\
+    -5,2020-03-01T05:00:00,DIAGNOSIS//ICD//10//E11,,12\n\
+    -5,2020-03-01T06:00:00,MEDICATION//START//Insulin,,\n\
+    -5,2020-03-03T00:00:00,HOSPITAL_DISCHARGE//HOME,,12\n\
+    7,2020-01-04T00:00:00,HOSPITAL_ADMISSION//URGENT,,11\n\
+    7,2020-01-04T05:00:00,DIAGNOSIS//ICD//10//I10,,11\n\
+    7,2020-01-04T06:00:00,INFUSION_START//225,,11\n\
+    7,2020-01-05T00:00:00,HOSPITAL_DISCHARGE//DIED,,11\n\
+    7,2020-01-05T00:00:00,MEDS_DEATH,,\n";
+
+/// Without a column.
+fn without(data: &str, column: usize) -> String {
+    let cut = |line: &str| -> String {
+        let fields = line.split(',').enumerate().filter(|(position, _)| *position != column);
+        fields.map(|(_, field)| field).collect::<Vec<_>>().join(",") + "\n"
+    };
+    data.lines().map(cut).collect()
+}
+
+#[test]
+fn visits_are_those_that_events_name_or_lie_in() {
+    let home = tempfile::tempdir().unwrap();
+    let codes = "code,description\nDIAGNOSIS//ICD//10//I10,Hypertension\n";
+    write(home.path(), &[("in/data/train/0.csv", DATA), ("in/metadata/codes.csv", codes)]);
+    let counts = json(home.path(), "meds in --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "-5:11 of -5: DIAGNOSIS//ICD//10//I10 | MEDICATION//START//Aspirin PROCEDURE//ICD//10//X | LAB//RESULT//1//mg//1-of-2",
+            "-5:12 of -5: DIAGNOSIS//ICD//10//E11 | MEDICATION//START//Insulin | ",
+            "7:11 of 7: DIAGNOSIS//ICD//10//I10 | INFUSION_START//225 | ",
+        ]
+    );
+    assert_eq!(counts["options"], json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit"}));
+    assert_eq!(
+        counts["events_dropped"],
+        json!({"no_time": 1, "other_code": 3, "visit_boundary": 6, "no_encounter": 1})
+    );
+    assert_eq!(counts["labels"], json!({}));
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    assert_eq!(dataset.manifest().labels, [""; 0]);
+    let described = dataset.vocabulary().diagnosis.iter().find_map(|code| code.description.clone());
+    assert_eq!(described.as_deref(), Some("Hypertension"));
+}
+
+#[test]
+fn without_visits_admissions_count_and_without_those_gaps() {
+    let home = tempfile::tempdir().unwrap();
+    let anonymous = without(DATA, 4);
+    let quiet: String = anonymous.split_inclusive('\n').filter(|line| !line.contains("HOSPITAL_")).collect();
+    write(home.path(), &[("admissions/data.csv", &anonymous), ("gaps/data.csv", &quiet)]);
+    let counts = json(home.path(), "meds admissions --out admitted");
+    assert_eq!(counts["options"]["encounters"], "admission");
+    assert_eq!(
+        lines(&home.path().join("admitted")),
+        [
+            "-5:1 of -5: DIAGNOSIS//ICD//10//I10 | MEDICATION//START//Aspirin PROCEDURE//ICD//10//X | LAB//RESULT//1//mg//1-of-2",
+            "-5:2 of -5: DIAGNOSIS//ICD//10//E11 | MEDICATION//START//Insulin | ",
+            "7:1 of 7: DIAGNOSIS//ICD//10//I10 | INFUSION_START//225 | ",
+        ]
+    );
+    assert_eq!(counts["events_dropped"]["no_encounter"], 1);
+
+    // The lab in February is an encounter of its own, and has too few codes.
+    let counts = json(home.path(), "meds gaps --out gapped --lab-bins 0");
+    assert_eq!(counts["options"]["encounters"], "gap");
+    assert_eq!(
+        (&counts["encounters_read"], &counts["dropped"]),
+        (&json!(4), &json!({"too_few_diagnosis": 1}))
+    );
+    assert_eq!(
+        lines(&home.path().join("gapped")),
+        [
+            "-5:1 of -5: DIAGNOSIS//ICD//10//I10 | MEDICATION//START//Aspirin PROCEDURE//ICD//10//X | LAB//RESULT//1//mg",
+            "-5:3 of -5: DIAGNOSIS//ICD//10//E11 | MEDICATION//START//Insulin | ",
+            "7:1 of 7: DIAGNOSIS//ICD//10//I10 | INFUSION_START//225 | ",
+        ]
+    );
+    let counts = json(home.path(), "meds gaps --dry-run --gap-hours 10");
+    assert_eq!(counts["encounters_read"], 6, "the 15 hours before each discharge are a gap too");
+    let counts = json(home.path(), "meds gaps --dry-run --gap-hours 1e5");
+    assert_eq!(counts["encounters_read"], 2);
+}
+
+#[test]
+fn visits_that_touch_or_have_no_length_keep_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let data = "subject_id,time,code\n\
+        1,2020-01-01,ADMISSION\n1,2020-01-01,ICD10CM/A\n1,2020-01-01,RxNorm/1\n1,2020-01-01,DISCHARGE\n\
+        1,2020-01-02,ICD10CM/Z\n\
+        1,2020-01-03,Visit/IP\n1,2020-01-04,ICD10CM/B\n1,2020-01-04,ICD10PCS/2\n1,2020-01-05,VISIT_END//HOME\n\
+        1,2020-01-05,ADMISSION//AGAIN\n1,2020-01-05,SNOMED/C\n1,2020-01-06,LOINC/3\n1,2020-01-06,CPT4/3\n";
+    write(home.path(), &[("data.csv", data)]);
+    let counts = json(home.path(), "meds data.csv --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "1:1 of 1: ICD10CM/A | RxNorm/1 | ",
+            "1:2 of 1: ICD10CM/B | ICD10PCS/2 | ",
+            "1:3 of 1: SNOMED/C | CPT4/3 | LOINC/3",
+        ]
+    );
+    assert_eq!(counts["events_dropped"], json!({"visit_boundary": 5, "no_encounter": 1}));
+}
+
+#[test]
+fn splits_are_those_of_the_source() {
+    let home = tempfile::tempdir().unwrap();
+    let more = DATA.to_owned()
+        + "8,2020-01-04,DIAGNOSIS//ICD//10//I10,,1\n8,2020-01-04,INFUSION_START//225,,1\n9,2020-01-04,DIAGNOSIS//ICD//10//I10,,1\n";
+    let splits = "subject_id,split\n-5,tuning\n7,held_out\n8,train\n9,other\n";
+    write(home.path(), &[("in/data/0.csv", &more), ("in/metadata/subject_splits.csv", splits)]);
+    let counts = json(home.path(), "meds in --out data");
+    assert_eq!(counts["dropped"], json!({"other_split": 1}));
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let parts: Vec<_> = dataset.encounters().unwrap().map(|encounter| encounter.unwrap().part).collect();
+    let [train, validation, test] = [Part::Train, Part::Validation, Part::Test].map(Some);
+    assert_eq!(parts, [validation, validation, test, train]);
+}
+
+#[test]
+fn a_label_sees_what_was_known_by_its_time() {
+    let home = tempfile::tempdir().unwrap();
+    let labels = "subject_id,prediction_time,boolean_value\n\
+        -5,2020-01-01T02:00:00,true\n\
+        -5,2020-01-02T00:00:00,false\n\
+        -5,2020-02-20T00:00:00,true\n\
+        7,2020-01-04T05:59:59,true\n\
+        7,2020-01-03T00:00:00,false\n";
+    write(home.path(), &[("in/data.csv", DATA), ("in/labels/mortality/0.csv", labels)]);
+    let counts = json(home.path(), "meds in --out data --min-codes 0 --lab-bins 0");
+    assert_eq!(counts["options"]["per"], "label");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "-5@2020-01-01T02:00:00 of -5:  | MEDICATION//START//Aspirin | LAB//RESULT//1//mg, boolean_value=true",
+            "-5@2020-01-02T00:00:00 of -5: DIAGNOSIS//ICD//10//I10 | MEDICATION//START//Aspirin PROCEDURE//ICD//10//X | LAB//RESULT//1//mg, boolean_value=false",
+            // The last stay before it, and not the lab since.
+            "-5@2020-02-20T00:00:00 of -5: DIAGNOSIS//ICD//10//I10 | MEDICATION//START//Aspirin PROCEDURE//ICD//10//X | LAB//RESULT//1//mg, boolean_value=true",
+            "7@2020-01-04T05:59:59 of 7: DIAGNOSIS//ICD//10//I10 |  | , boolean_value=true",
+        ]
+    );
+    assert_eq!(counts["dropped"], json!({"no_visit_yet": 1}));
+    assert_eq!(counts["events_dropped"]["after_prediction"], 3);
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let first = dataset.encounters().unwrap().next().unwrap().unwrap();
+    assert_eq!(first.prediction_time, Some(1_577_844_000_000_000));
+    assert_eq!(first.start, Some(1_577_836_800_000_000));
+
+    // Labels of two tasks are two datasets.
+    write(home.path(), &[("in/labels/readmission/0.csv", labels)]);
+    let error = prepare(home.path(), "meds in --out both").assert().code(2).get_output().stderr.clone();
+    let error = String::from_utf8(error).unwrap();
+    assert!(error.contains("`subject_id, prediction_time`"), "{error}");
+    let one = json(home.path(), "meds in --table task_labels=in/labels/mortality --dry-run --min-codes 0");
+    assert_eq!(one["encounters_kept"], 4);
+    let visits = json(home.path(), "meds in --table task_labels=in/labels/mortality --per visit --dry-run");
+    assert_eq!((&visits["encounters_kept"], &visits["labels"]), (&json!(3), &json!({})));
+}
+
+#[test]
+fn what_codes_are_can_be_said_otherwise() {
+    let home = tempfile::tempdir().unwrap();
+    let kinds = "prefix,kind\ninfusion,lab\nDIAGNOSIS//,diagnosis\nDIAGNOSIS//ICD//10//E,treatment\nDIAGNOSIS//ICD//10//E119,\n";
+    write(home.path(), &[("data.csv", DATA), ("kinds.csv", kinds)]);
+    json(home.path(), "meds data.csv --table kinds=kinds.csv --min-codes 0 --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "-5:11 of -5: DIAGNOSIS//ICD//10//I10 |  | ",
+            "-5:12 of -5:  | DIAGNOSIS//ICD//10//E11 | ",
+            "7:11 of 7: DIAGNOSIS//ICD//10//I10 |  | INFUSION_START//225",
+        ]
+    );
+}
