@@ -38,6 +38,9 @@ pub struct Description {
     pub example: String,
     /// Its tables.
     pub tables: BTreeMap<String, Table>,
+    /// Optional tables of which at least one must be there. An input that is a single file is the first of them.
+    #[serde(default)]
+    pub any_of: Vec<String>,
     /// The values that its SQL speaks of as `$name`.
     #[serde(default)]
     pub options: BTreeMap<String, Choice>,
@@ -53,7 +56,7 @@ pub struct Description {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The names that its file or folder can have, without extension, if not its own.
+    /// The names that its file or folder can have, without extension, if not its own; `*` stands for any characters.
     #[serde(default)]
     pub files: Vec<String>,
     /// Whether the source can do without it.
@@ -199,6 +202,8 @@ struct Files {
 static BUILTIN: &[Files] = &[
     builtin!("eicu"),
     builtin!("synthea", links = "links.sql"),
+    builtin!("omop"),
+    builtin!("claims", with = "kinds.csv"),
     builtin!("events", links = "links.sql", with = "kinds.csv"),
 ];
 
@@ -399,6 +404,9 @@ mod tests {
         let sources = Source::builtin();
         assert_eq!(sources.len(), BUILTIN.len());
         for source in sources {
+            for table in &source.description.any_of {
+                assert!(source.description.tables[table].optional, "{table}");
+            }
             for (rules, values) in &source.description.rules {
                 for option in values.keys().filter(|option| !crate::settings::is_common(option)) {
                     assert!(source.description.options.contains_key(option), "{rules}: {option}");

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
 mod bad_input;
+mod claims;
 mod eicu;
 mod events;
+mod omop;
 mod synthea;
 
 use std::path::{Path, PathBuf};
