@@ -125,3 +125,21 @@ fn a_folder_without_claims_is_refused() {
          hint: is it `inpatients`? then say so: --table inpatient=inpatients\n"
     );
 }
+
+#[tokio::test]
+async fn shards_and_tables_can_have_identifiers_of_different_types() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &SYNPUF[1..5]);
+    let rows = "SELECT 101 AS \"CLM_ID\", '00013D' AS \"DESYNPUF_ID\", 20100412 AS \"CLM_FROM_DT\", 20100415 AS \"CLM_THRU_DT\", \
+        '0380' AS \"ICD9_DGNS_CD_1\", CAST(NULL AS VARCHAR) AS \"ICD9_DGNS_CD_2\", '0066' AS \"ICD9_PRCDR_CD_1\"";
+    super::write_parquet(&home.path().join("synpuf/x_inpatient_claims_1.parquet"), rows).await;
+    json(home.path(), "claims synpuf --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "101 of 00013D: ICD9DX:0380 | ICD9PROC:0066 | , readmission=false, mortality=true",
+            "201 of 00016F: ICD9DX:V5841 | HCPCS:00102 | , readmission=?, mortality=false",
+            "202 of 00018A: ICD9DX:V5841 | HCPCS:00102 | , readmission=?, mortality=?",
+        ]
+    );
+}

@@ -52,6 +52,14 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
+/// Writes the rows of a query.
+async fn write_parquet(path: &Path, rows: &str) {
+    let frame = datafusion::prelude::SessionContext::new().sql(rows).await.unwrap();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let options = datafusion::dataframe::DataFrameWriteOptions::new().with_single_file_output(true);
+    frame.write_parquet(path.to_str().unwrap(), options, None).await.unwrap();
+}
+
 /// The names in a folder, hidden ones included.
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)

@@ -157,3 +157,34 @@ fn codes_of_the_source_stay_text_and_a_day_goes_to_the_visit_that_began_last() {
         ["-10 of 7: 320128 | 4163872 | gas, readmission=false, mortality=true"]
     );
 }
+
+#[tokio::test]
+async fn tables_can_be_parquet_with_types_of_their_own() {
+    let home = tempfile::tempdir().unwrap();
+    for (name, rows) in [
+        (
+            "visit_occurrence",
+            "SELECT 10 AS visit_occurrence_id, 7 AS person_id, CAST(9201 AS INT) AS visit_concept_id, \
+                 DATE '2020-01-01' AS visit_start_date, TIMESTAMP '2020-01-01T10:00:00' AS visit_start_datetime, \
+                 DATE '2020-01-02' AS visit_end_date",
+        ),
+        (
+            "condition_occurrence",
+            "SELECT 7 AS person_id, CAST(NULL AS BIGINT) AS visit_occurrence_id, 320128 AS condition_concept_id, \
+                 DATE '2020-01-02' AS condition_start_date, 'x' AS condition_source_value",
+        ),
+        (
+            "drug_exposure",
+            "SELECT 7 AS person_id, CAST(10 AS DOUBLE) AS visit_occurrence_id, 1127433 AS drug_concept_id, \
+                 DATE '2020-01-02' AS drug_exposure_start_date",
+        ),
+    ] {
+        super::write_parquet(&home.path().join(format!("cdm/{name}.parquet")), rows).await;
+    }
+    write(home.path(), &[("cdm/death.csv", "person_id,death_date\n7,2020-01-02\n")]);
+    json(home.path(), "omop cdm --link-by-date --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        ["10 of 7: 320128 | 1127433 | , readmission=false, mortality=true"]
+    );
+}
