@@ -36,6 +36,17 @@ pub enum Error {
         found: Vec<String>,
     },
 
+    /// Of several tables one is needed, and none is there.
+    #[error("{place} has none of the tables `{}`; it has: {}", tables.join("`, `"), list(found))]
+    MissingTables {
+        /// Where they were looked for.
+        place: String,
+        /// The tables.
+        tables: Vec<String>,
+        /// What is there.
+        found: Vec<String>,
+    },
+
     /// A table is there twice.
     #[error("{place} has the table `{table}` more than once: {}", files.join(", "))]
     SeveralTables {
@@ -199,6 +210,12 @@ impl Error {
                 Some(near) => format!("is it `{near}`? then say so: --table {table}={near}"),
                 None => format!("say where it is: --table {table}=PATH"),
             }),
+            Error::MissingTables { tables, found, .. } => {
+                Some(match tables.iter().find_map(|table| Some((table, nearest(table, found)?))) {
+                    Some((table, near)) => format!("is it `{near}`? then say so: --table {table}={near}"),
+                    None => format!("say where one is: --table {}=PATH", tables[0]),
+                })
+            }
             Error::SeveralTables { table, files, .. } => {
                 Some(format!("say which one is meant: --table {table}={}", files[0]))
             }

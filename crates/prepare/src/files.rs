@@ -106,7 +106,8 @@ impl Place {
         Ok(Place { name: name.into(), is_file, files })
     }
 
-    /// The files of a table that can have these names; a folder's are in the order of their names.
+    /// The files of a table that can have these names, in the order of their own if there are several. In a name `*` stands for any
+    /// characters, and all that it fits is one table.
     pub(crate) fn table(&self, table: &str, names: &[String]) -> Result<Vec<File>> {
         if self.is_file {
             return Ok(self.all());
@@ -116,6 +117,11 @@ impl Place {
             let stem = stem.to_lowercase();
             // A file of that name, or any file in a folder of that name, which some programs give the extension.
             let root = names.iter().map(|name| name.to_lowercase()).find_map(|name| {
+                if name.contains('*') {
+                    // Shards, perhaps each in a folder of that name.
+                    let first = stem.split('/').next().unwrap_or(&stem);
+                    return fits(first, &name).then(|| format!("{name} ({:?})", file.format));
+                }
                 let rest = stem.strip_prefix(&name)?;
                 if rest.is_empty() {
                     return Some(file.name.clone());
@@ -161,6 +167,16 @@ impl Place {
         names.sort();
         names.dedup();
         names
+    }
+}
+
+/// Whether a name is like a pattern, in which `*` stands for any characters.
+fn fits(name: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((begin, end)) => name.strip_prefix(begin).is_some_and(|rest| {
+            rest.char_indices().map(|(at, _)| &rest[at..]).chain([""]).any(|rest| fits(rest, end))
+        }),
     }
 }
 
@@ -231,6 +247,17 @@ mod tests {
         assert_eq!(known("table", true), Some(("table".into(), Format::Csv)));
     }
 
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for name in ["de1_0_inpatient_claims_sample_1", "inpatient_claims", "x_inpatient_claims"] {
+            assert!(fits(name, "*inpatient_claims*"), "{name}");
+        }
+        assert!(!fits("de1_0_outpatient_claims_1a", "*inpatient_claims*"));
+        assert!(fits("lab_2020", "lab_*") && !fits("old_lab_2020", "lab_*") && !fits("lab", "lab_*"));
+        assert!(fits("aXbXb", "a*b") && !fits("aXbXc", "a*b"));
+        assert!(fits("größe_1", "*ß*_*") && fits("", "*") && !fits("a", ""));
+    }
+
     #[tokio::test]
     async fn a_table_is_a_file_or_a_folder_of_shards_and_never_both() {
         let home = tempfile::tempdir().unwrap();
@@ -242,6 +269,11 @@ mod tests {
             "lab.csv/_SUCCESS",
             "dx.csv",
             "dx.csv.gz",
+            "Claims_2020_1B.csv",
+            "Claims_2020_1A.csv",
+            "Claims_2021/Claims.csv",
+            "rx_1.csv",
+            "rx_1.csv.gz",
         ] {
             let path = home.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -257,8 +289,15 @@ mod tests {
         assert_eq!(names("data"), ["0.parquet", "1.parquet"]);
         assert_eq!(names("lab"), ["part-0.csv"]);
         assert_eq!(names("other"), [""; 0]);
-        let error = place.table("dx", &["dx".to_owned()]).unwrap_err();
-        assert!(matches!(error, Error::SeveralTables { .. }), "{error}");
-        assert_eq!(place.names(), ["Patient", "data", "dx", "lab.csv"]);
+        assert_eq!(names("claims_*"), ["Claims_2020_1A.csv", "Claims_2020_1B.csv", "Claims.csv"]);
+        assert_eq!(names("claims_2020*"), ["Claims_2020_1A.csv", "Claims_2020_1B.csv"]);
+        for twice in ["dx", "rx_*"] {
+            let error = place.table("dx", &[twice.to_owned()]).unwrap_err();
+            assert!(matches!(error, Error::SeveralTables { .. }), "{error}");
+        }
+        assert_eq!(
+            place.names(),
+            ["Claims_2020_1A", "Claims_2020_1B", "Claims_2021", "Patient", "data", "dx", "lab.csv", "rx_1"]
+        );
     }
 }

@@ -88,7 +88,7 @@ fn command(sources: &[Source]) -> Command {
     let mut command = Command::new("gct-prepare")
         .bin_name("gct prepare")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Make a dataset of health records: eICU, MEDS, Synthea, any table of events, or your own SQL")
+        .about("Make a dataset of health records: eICU, MEDS, OMOP, Synthea, FHIR, claims, any table of events, or your own SQL")
         .arg_required_else_help(true)
         .subcommand_required(true)
         .after_help(
@@ -398,6 +398,12 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
             .events_dropped
             .iter()
             .map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
+    );
+    rows.extend(
+        summary
+            .events_noted
+            .iter()
+            .map(|(note, number)| vec![format!("  noted: {}", in_words(note)), count(*number)]),
     );
     if summary.edges > 0 {
         rows.push(vec!["true edges".into(), count(summary.edges)]);

@@ -41,6 +41,9 @@ pub struct Description {
     /// Queries that are computed once, in this order, each in a file `NAME.sql`; the relations can speak of them.
     #[serde(default)]
     pub views: Vec<String>,
+    /// Optional tables of which at least one must be there. An input that is a single file is the first of them.
+    #[serde(default)]
+    pub any_of: Vec<String>,
     /// The values that its SQL speaks of as `$name`.
     #[serde(default)]
     pub options: BTreeMap<String, Choice>,
@@ -56,7 +59,7 @@ pub struct Description {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The names that its file or folder can have, without extension, if not its own.
+    /// The names that its file or folder can have, without extension, if not its own; `*` stands for any characters.
     #[serde(default)]
     pub files: Vec<String>,
     /// Whether the source can do without it.
@@ -203,6 +206,8 @@ static BUILTIN: &[Files] = &[
     builtin!("eicu"),
     builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
+    builtin!("omop"),
+    builtin!("claims", with = "kinds.csv"),
     builtin!("events", links = "links.sql", with = "kinds.csv"),
 ];
 
@@ -416,6 +421,9 @@ mod tests {
         for source in sources {
             for view in &source.description.views {
                 source.builtin_text(&format!("{view}.sql")).unwrap();
+            }
+            for table in &source.description.any_of {
+                assert!(source.description.tables[table].optional, "{table}");
             }
             for (rules, values) in &source.description.rules {
                 for option in values.keys().filter(|option| !crate::settings::is_common(option)) {

@@ -279,7 +279,12 @@ impl Steps<'_> {
     /// Events with one code each, buckets in it, and a reason where one is dropped; and the bounds of the buckets.
     async fn bounds(&self, summary: &mut Summary) -> Result<serde_json::Map<String, serde_json::Value>> {
         let text = "CAST(NULL AS VARCHAR)";
-        let optional = [("description", text), ("numeric_value", "CAST(NULL AS DOUBLE)"), ("dropped", text)];
+        let optional = [
+            ("description", text),
+            ("numeric_value", "CAST(NULL AS DOUBLE)"),
+            ("dropped", text),
+            ("note", text),
+        ];
         let has_values = {
             let frame = self.engine.context.table("source_events").await?;
             frame.schema().fields().iter().any(|field| field.name() == "numeric_value")
@@ -290,7 +295,7 @@ impl Steps<'_> {
             None => "",
         };
         let plain = format!(
-            "SELECT encounter_id, kind, code, description, CAST(numeric_value AS DOUBLE) AS numeric_value, \
+            "SELECT encounter_id, kind, code, description, CAST(numeric_value AS DOUBLE) AS numeric_value, note, \
                  CASE WHEN dropped IS NOT NULL THEN dropped \
                       WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind' \
                       WHEN code IS NULL OR code = '' THEN 'no_code' \
@@ -335,7 +340,7 @@ impl Steps<'_> {
             }
             summary.bucketed_labs = found.len() as u64;
             // A lab without a bound, or an event without a value, keeps its code as it is.
-            let coded = "SELECT v.encounter_id, v.kind, v.dropped, \
+            let coded = "SELECT v.encounter_id, v.kind, v.dropped, v.note, \
                      CASE WHEN b.code IS NULL THEN v.code \
                           ELSE concat(v.code, '//', CAST(bucket(v.numeric_value, b.bounds) + 1 AS VARCHAR), '-of-', \
                                       CAST(cardinality(b.bounds) + 1 AS VARCHAR)) END AS code, \
@@ -345,8 +350,10 @@ impl Steps<'_> {
             let coded = self.engine.sql(coded).await?;
             self.engine.view("coded", coded)?;
         } else {
-            let coded =
-                self.engine.sql("SELECT encounter_id, kind, dropped, code, description FROM events").await?;
+            let coded = self
+                .engine
+                .sql("SELECT encounter_id, kind, dropped, note, code, description FROM events")
+                .await?;
             self.engine.view("coded", coded)?;
         }
         Ok(found)
@@ -354,8 +361,9 @@ impl Steps<'_> {
 
     /// Every code that any event has, numbered within its kind; and how many events were dropped.
     async fn tally(&self, summary: &mut Summary) -> Result<()> {
-        let tally = "SELECT kind, CASE WHEN dropped IS NULL THEN code END AS code, dropped, max(description) AS description, count(*) AS events \
-             FROM coded GROUP BY 1, 2, 3";
+        let tally = "SELECT kind, CASE WHEN dropped IS NULL THEN code END AS code, dropped, \
+                 CASE WHEN dropped IS NULL THEN note END AS note, max(description) AS description, count(*) AS events \
+             FROM coded GROUP BY 1, 2, 3, 4";
         let tally = self.engine.sql(tally).await?;
         self.engine.keep("counting codes", "tally", tally).await?;
         let dropped =
@@ -366,9 +374,17 @@ impl Steps<'_> {
                 summary.events_dropped.push((rule, count));
             }
         }
-        let codes = "SELECT kind, code, description, \
+        // An event can have several notes, with commas between them.
+        let noted =
+            "SELECT note, CAST(sum(events) AS BIGINT) AS n FROM tally WHERE note IS NOT NULL GROUP BY note";
+        for (notes, count) in text_counts(&self.engine.query("counting codes", noted).await?) {
+            for note in notes.split(',').filter(|note| !note.is_empty()) {
+                *summary.events_noted.entry(note.into()).or_default() += count;
+            }
+        }
+        let codes = "SELECT kind, code, max(description) AS description, \
                  arrow_cast(row_number() OVER (PARTITION BY kind ORDER BY code) - 1, 'UInt32') AS id \
-             FROM tally WHERE dropped IS NULL";
+             FROM tally WHERE dropped IS NULL GROUP BY kind, code";
         let codes = self.engine.sql(codes).await?;
         self.engine.keep("numbering codes", "codes", codes).await
     }

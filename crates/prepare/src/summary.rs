@@ -25,6 +25,8 @@ pub struct Summary {
     pub events_read: u64,
     /// How many events each rule dropped.
     pub events_dropped: Vec<(String, u64)>,
+    /// How many events were kept with a note, by note: `linked_by_date`.
+    pub events_noted: BTreeMap<String, u64>,
     /// Rows of tables that could not be read.
     #[serde(skip)]
     pub unreadable: Vec<Unreadable>,
@@ -70,6 +72,9 @@ impl Summary {
             "dropped": counts(&self.dropped),
             "events_read": count(self.events_read),
             "events_dropped": counts(&self.events_dropped),
+            "events_noted": self.events_noted.iter()
+                .map(|(note, number)| (note.clone(), count(*number)))
+                .collect::<serde_json::Map<_, _>>(),
             "rows_unreadable": self.unreadable.iter()
                 .map(|found| (found.column.clone(), count(found.rows)))
                 .collect::<serde_json::Map<_, _>>(),

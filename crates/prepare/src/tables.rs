@@ -58,13 +58,20 @@ pub(crate) async fn register(
         let known: Vec<&str> = tables.keys().map(String::as_str).collect();
         return Err(Error::Choice { name: "table".into(), value: given.clone(), allowed: known.join(", ") });
     }
-    let needed = tables.values().filter(|table| !table.optional && table.builtin.is_none()).count();
+    let any_of = &source.description.any_of;
+    // A single file is the one table that is needed.
+    let mut needed = tables.iter().filter(|(_, table)| !table.optional && table.builtin.is_none());
+    let single = match (needed.next(), needed.next()) {
+        (Some((name, _)), None) => Some(name),
+        (None, _) => any_of.first(),
+        _ => None,
+    };
+    let mut any_found = any_of.is_empty();
     let mut unreadable = vec![];
     for (name, table) in tables {
         let files = match differences.tables.get(name) {
             Some(elsewhere) => Place::list(&engine.context, elsewhere).await?.all(),
-            // A single file is the one table that is needed.
-            None if place.is_file && (needed > 1 || table.optional || table.builtin.is_some()) => vec![],
+            None if place.is_file && single != Some(name) => vec![],
             None if table.files.is_empty() => place.table(name, std::slice::from_ref(name))?,
             None => place.table(name, &table.files)?,
         };
@@ -72,6 +79,7 @@ pub(crate) async fn register(
             (true, Some(builtin)) => vec![builtin_file(engine, source, builtin).await?],
             _ => files,
         };
+        any_found |= !files.is_empty() && any_of.contains(name);
         let reader = Reader { engine, name, table, differences };
         if files.is_empty() {
             if !table.optional {
@@ -85,6 +93,10 @@ pub(crate) async fn register(
         } else {
             unreadable.extend(reader.register(&files).await?);
         }
+    }
+    if !any_found {
+        let (place, found) = (place.name.clone(), place.names());
+        return Err(Error::MissingTables { place, tables: any_of.clone(), found });
     }
     Ok(unreadable)
 }

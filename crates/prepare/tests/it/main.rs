@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
 mod bad_input;
+mod claims;
 mod eicu;
 mod events;
 mod fuzz;
 mod meds;
+mod omop;
 mod synthea;
 
 use std::path::{Path, PathBuf};
@@ -50,6 +52,14 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+}
+
+/// Writes the rows of a query.
+async fn write_parquet(path: &Path, rows: &str) {
+    let frame = datafusion::prelude::SessionContext::new().sql(rows).await.unwrap();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let options = datafusion::dataframe::DataFrameWriteOptions::new().with_single_file_output(true);
+    frame.write_parquet(path.to_str().unwrap(), options, None).await.unwrap();
 }
 
 /// The names in a folder, hidden ones included.

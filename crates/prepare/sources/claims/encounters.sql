@@ -1,0 +1,52 @@
+-- A claim is an encounter, however many rows it has.
+WITH rows AS (
+    SELECT claim_id, subject_id, from_date, thru_date, lower(claim_type) AS type FROM claims WHERE $layout = 'long'
+    UNION ALL
+    SELECT claim_id, subject_id, from_date, thru_date, 'inpatient' FROM inpatient WHERE $layout = 'wide'
+    UNION ALL
+    SELECT claim_id, subject_id, from_date, thru_date, 'outpatient' FROM outpatient WHERE $layout = 'wide'
+),
+each AS (
+    SELECT
+        claim_id,
+        min(subject_id) AS subject_id,
+        min(subject_id) <> max(subject_id) AS has_two_subjects,
+        min(date_trunc('day', from_date)) AS first_day,
+        max(date_trunc('day', coalesce(thru_date, from_date))) AS last_day,
+        min(type) AS type,
+        min(type) <> max(type) AS has_two_types
+    FROM rows
+    WHERE claim_id IS NOT NULL
+    GROUP BY claim_id
+),
+readmitted AS (
+    SELECT DISTINCT each.claim_id
+    FROM each
+    JOIN each later ON each.subject_id = later.subject_id
+        AND later.first_day >= each.last_day
+        AND later.first_day <= each.last_day + INTERVAL '30 days'
+    WHERE each.type = 'inpatient' AND later.type = 'inpatient'
+        AND (later.first_day > each.first_day OR (later.first_day = each.first_day AND later.claim_id > each.claim_id))
+),
+people AS (
+    SELECT subject_id, min(date_trunc('day', death_date)) AS death FROM beneficiary GROUP BY subject_id
+)
+SELECT
+    each.claim_id AS encounter_id,
+    each.subject_id,
+    first_day AS start,
+    last_day AS "end",
+    CASE
+        WHEN has_two_subjects THEN 'two_subjects'
+        WHEN has_two_types THEN 'two_types'
+        WHEN $types IS NOT NULL
+            AND NOT coalesce(array_has(string_to_array(replace($types, ' ', ''), ','), type), false) THEN 'other_type'
+        WHEN last_day < first_day THEN 'ends_before_start'
+    END AS dropped,
+    -- Admitted again within 30 days after discharge; unknown for claims that are no admissions.
+    CASE WHEN type = 'inpatient' THEN readmitted.claim_id IS NOT NULL END AS readmission,
+    -- Unknown for whoever is not among the beneficiaries.
+    CASE WHEN people.subject_id IS NOT NULL THEN coalesce(death <= last_day, false) END AS mortality
+FROM each
+LEFT JOIN readmitted ON each.claim_id = readmitted.claim_id
+LEFT JOIN people ON each.subject_id = people.subject_id

@@ -1,0 +1,67 @@
+WITH dates AS (
+    SELECT claim_id, subject_id, from_date, thru_date, lower(claim_type) AS type FROM claims WHERE $layout = 'long'
+    UNION ALL
+    SELECT claim_id, subject_id, from_date, thru_date, 'inpatient' FROM inpatient WHERE $layout = 'wide'
+    UNION ALL
+    SELECT claim_id, subject_id, from_date, thru_date, 'outpatient' FROM outpatient WHERE $layout = 'wide'
+),
+each AS (
+    SELECT claim_id, min(subject_id) AS subject_id, min(date_trunc('day', from_date)) AS first_day,
+           max(date_trunc('day', coalesce(thru_date, from_date))) AS last_day
+    FROM dates
+    WHERE $types IS NULL OR coalesce(array_has(string_to_array(replace($types, ' ', ''), ','), type), false)
+    GROUP BY claim_id
+),
+-- Of several claims that contain a day, the one that began last, then the one that ended first.
+days AS (
+    SELECT subject_id, day, claim_id
+    FROM (
+        SELECT looked.subject_id, looked.day, claim_id,
+               row_number() OVER (
+                   PARTITION BY looked.subject_id, looked.day ORDER BY first_day DESC, last_day, claim_id
+               ) AS place
+        FROM (
+            SELECT DISTINCT subject_id, date_trunc('day', date) AS day FROM prescription
+            WHERE $prescriptions = 'link_by_date'
+        ) looked
+        JOIN each ON looked.subject_id = each.subject_id AND looked.day >= first_day AND looked.day <= last_day
+    )
+    WHERE place = 1
+),
+wide AS (
+    SELECT * FROM inpatient WHERE $layout = 'wide'
+    UNION ALL
+    SELECT * FROM outpatient WHERE $layout = 'wide'
+),
+wide_codes AS (
+    SELECT claim_id, 'ICD9DX' AS code_type, admitting AS code FROM wide
+    UNION ALL
+    SELECT claim_id, 'ICD9DX', unnest(diagnoses) FROM wide
+    UNION ALL
+    SELECT claim_id, 'ICD9PROC', unnest(procedures) FROM wide
+    UNION ALL
+    SELECT claim_id, 'HCPCS', unnest(services) FROM wide
+),
+-- Columns without a code are no events; a claim line without one is, and is counted.
+recorded AS (
+    SELECT claim_id, code_type, code, CAST(NULL AS VARCHAR) AS description, CAST(NULL AS DOUBLE) AS numeric_value,
+           CAST(NULL AS VARCHAR) AS note
+    FROM wide_codes WHERE code IS NOT NULL
+    UNION ALL
+    SELECT claim_id, code_type, code, description, numeric_value, NULL FROM claims WHERE $layout = 'long'
+    UNION ALL
+    SELECT days.claim_id, 'NDC', code, NULL, NULL, CASE WHEN days.claim_id IS NOT NULL THEN 'linked_by_date' END
+    FROM prescription
+    LEFT JOIN days ON prescription.subject_id = days.subject_id AND date_trunc('day', prescription.date) = days.day
+    WHERE $prescriptions = 'link_by_date'
+)
+SELECT
+    claim_id AS encounter_id,
+    kinds.kind,
+    coalesce(kinds.system || ':' || code, code) AS code,
+    description,
+    numeric_value,
+    note
+FROM recorded
+-- ICD-10-CM and icd10cm are the same.
+LEFT JOIN kinds ON regexp_replace(upper(code_type), '[^A-Z0-9]', '', 'g') = regexp_replace(upper(name), '[^A-Z0-9]', '', 'g')

@@ -1,0 +1,47 @@
+-- A visit is an encounter. Concepts 9201 and 262 are admissions: inpatient, and inpatient by way of the emergency room.
+WITH visits AS (
+    SELECT
+        visit_occurrence_id,
+        person_id,
+        visit_concept_id,
+        coalesce(visit_start_datetime, visit_start_date) AS start,
+        coalesce(visit_end_datetime, visit_end_date, visit_start_datetime, visit_start_date) AS "end",
+        date_trunc('day', coalesce(visit_start_date, visit_start_datetime)) AS first_day,
+        date_trunc('day', coalesce(visit_end_date, visit_end_datetime, visit_start_date, visit_start_datetime)) AS last_day
+    FROM visit_occurrence
+),
+deaths AS (
+    SELECT person_id, min(date_trunc('day', coalesce(death_date, death_datetime))) AS day FROM death GROUP BY person_id
+),
+-- Days are compared and not moments, since either visit may have no more than a date.
+readmitted AS (
+    SELECT DISTINCT visits.visit_occurrence_id
+    FROM visits
+    JOIN visits later ON visits.person_id = later.person_id
+        AND later.first_day >= visits.last_day
+        AND later.first_day <= visits.last_day + INTERVAL '30 days'
+    WHERE visits.visit_concept_id IN (9201, 262)
+        AND later.visit_concept_id IN (9201, 262)
+        AND (later.start > visits.start
+            OR (later.start = visits.start AND later.visit_occurrence_id > visits.visit_occurrence_id))
+)
+SELECT
+    visits.visit_occurrence_id AS encounter_id,
+    visits.person_id AS subject_id,
+    start,
+    "end",
+    CASE
+        WHEN $visits IS NOT NULL AND NOT coalesce(
+            array_has(string_to_array(replace($visits, ' ', ''), ','), CAST(visit_concept_id AS VARCHAR)), false
+        ) THEN 'other_visit_type'
+        WHEN last_day < first_day THEN 'ends_before_start'
+    END AS dropped,
+    -- Admitted again within 30 days after discharge; unknown for visits that are no admissions.
+    CASE WHEN visit_concept_id IN (9201, 262) THEN readmitted.visit_occurrence_id IS NOT NULL END AS readmission,
+    -- Whoever is not in the table of deaths is alive, unless there is no such table.
+    CASE WHEN (SELECT count(*) FROM death) > 0
+        THEN coalesce(deaths.day >= first_day AND deaths.day <= last_day, false)
+    END AS mortality
+FROM visits
+LEFT JOIN readmitted ON visits.visit_occurrence_id = readmitted.visit_occurrence_id
+LEFT JOIN deaths ON visits.person_id = deaths.person_id

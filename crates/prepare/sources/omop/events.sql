@@ -1,0 +1,113 @@
+WITH visits AS (
+    SELECT
+        visit_occurrence_id,
+        person_id,
+        date_trunc('day', coalesce(visit_start_date, visit_start_datetime)) AS first_day,
+        date_trunc('day', coalesce(visit_end_date, visit_end_datetime, visit_start_date, visit_start_datetime)) AS last_day,
+        coalesce(visit_end_datetime, visit_end_date) AS "end",
+        $visits IS NULL OR coalesce(
+            array_has(string_to_array(replace($visits, ' ', ''), ','), CAST(visit_concept_id AS VARCHAR)), false
+        ) AS is_taken
+    FROM visit_occurrence
+),
+recorded AS (
+    SELECT person_id, visit_occurrence_id, 'diagnosis' AS kind,
+           coalesce(condition_start_datetime, condition_start_date) AS time,
+           condition_concept_id AS concept_id,
+           condition_source_concept_id AS source_concept_id,
+           condition_source_value AS source_value,
+           CAST(NULL AS DOUBLE) AS value_as_number,
+           CAST(NULL AS BIGINT) AS value_as_concept_id
+    FROM condition_occurrence
+    UNION ALL
+    SELECT person_id, visit_occurrence_id, 'treatment', coalesce(procedure_datetime, procedure_date),
+           procedure_concept_id, procedure_source_concept_id, procedure_source_value, NULL, NULL
+    FROM procedure_occurrence
+    UNION ALL
+    SELECT person_id, visit_occurrence_id, 'treatment', coalesce(drug_exposure_start_datetime, drug_exposure_start_date),
+           drug_concept_id, drug_source_concept_id, drug_source_value, NULL, NULL
+    FROM drug_exposure
+    UNION ALL
+    SELECT person_id, visit_occurrence_id, 'lab', coalesce(measurement_datetime, measurement_date),
+           measurement_concept_id, measurement_source_concept_id, measurement_source_value,
+           value_as_number, value_as_concept_id
+    FROM measurement
+    WHERE $measurements = 'all'
+),
+-- Of several visits that contain a day, the one that began last, then the one that ended first.
+days AS (
+    SELECT person_id, day, visit_occurrence_id
+    FROM (
+        SELECT looked.person_id, looked.day, visits.visit_occurrence_id,
+               row_number() OVER (
+                   PARTITION BY looked.person_id, looked.day ORDER BY first_day DESC, last_day, visits.visit_occurrence_id
+               ) AS place
+        FROM (
+            SELECT DISTINCT person_id, date_trunc('day', time) AS day FROM recorded
+            WHERE $link_by_date AND visit_occurrence_id IS NULL
+        ) looked
+        JOIN visits ON looked.person_id = visits.person_id AND looked.day >= first_day AND looked.day <= last_day
+        WHERE is_taken
+    )
+    WHERE place = 1
+),
+-- A concept of 0 says that there is none.
+chosen AS (
+    SELECT
+        coalesce(recorded.visit_occurrence_id, days.visit_occurrence_id) AS visit_occurrence_id,
+        recorded.visit_occurrence_id IS NULL AND days.visit_occurrence_id IS NOT NULL AS is_linked_by_date,
+        kind,
+        time,
+        nullif(CASE $concepts WHEN 'standard' THEN concept_id ELSE source_concept_id END, 0) AS concept_id,
+        source_value,
+        value_as_number,
+        CASE WHEN value_as_number IS NULL THEN nullif(value_as_concept_id, 0) END AS value_id
+    FROM recorded
+    LEFT JOIN days ON recorded.visit_occurrence_id IS NULL AND recorded.person_id = days.person_id
+        AND date_trunc('day', recorded.time) = days.day
+),
+concepts AS (
+    SELECT
+        concept_id,
+        concept_name,
+        coalesce(vocabulary_id || ':' || concept_code, CAST(concept_id AS VARCHAR)) AS code
+    FROM concept
+),
+coded AS (
+    SELECT
+        chosen.*,
+        CASE
+            -- A word of the source says more than the number of a concept that nothing is known of.
+            WHEN chosen.concept_id IS NOT NULL
+                THEN coalesce(own.code, CASE $concepts WHEN 'source' THEN source_value END, CAST(chosen.concept_id AS VARCHAR))
+            WHEN $unmapped = 'source_value' THEN source_value
+        END AS code,
+        coalesce(own.concept_name, source_value) AS name,
+        coalesce(worth.code, CAST(value_id AS VARCHAR)) AS value,
+        coalesce(worth.concept_name, worth.code, CAST(value_id AS VARCHAR)) AS value_name
+    FROM chosen
+    LEFT JOIN concepts own ON chosen.concept_id = own.concept_id
+    LEFT JOIN concepts worth ON chosen.value_id = worth.concept_id
+)
+SELECT
+    coded.visit_occurrence_id AS encounter_id,
+    kind,
+    -- A number goes into a bucket; a concept is part of the code.
+    CASE WHEN value IS NULL THEN code ELSE concat(code, '=', value) END AS code,
+    CASE WHEN value IS NULL THEN name ELSE concat(coalesce(name, code), ': ', value_name) END AS description,
+    value_as_number AS numeric_value,
+    CASE
+        WHEN code IS NULL THEN 'unmapped'
+        -- An end without a time of day is the end of that day.
+        WHEN $after_discharge = 'drop' AND time > CASE
+            WHEN "end" = date_trunc('day', "end") THEN "end" + INTERVAL '1 day' - INTERVAL '1 microsecond'
+            ELSE "end"
+        END THEN 'after_discharge'
+    END AS dropped,
+    nullif(concat_ws(
+        ',',
+        CASE WHEN is_linked_by_date THEN 'linked_by_date' END,
+        CASE WHEN $concepts = 'standard' AND concept_id IS NULL THEN 'source_value_taken' END
+    ), '') AS note
+FROM coded
+LEFT JOIN visits ON coded.visit_occurrence_id = visits.visit_occurrence_id
