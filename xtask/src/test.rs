@@ -41,18 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     run_step("Python tests", || {
-        let programs = [
-            "build",
-            "--workspace",
-            "--bin",
-            "gct",
-            "--bin",
-            "gct-prepare",
-            "--example",
-            "metrics",
-            "--locked",
-        ];
-        execute(cargo().args(programs))?;
+        // The tests before have built the programs. Asking for them alone would build the query engine once more, with other features.
         let debug = target().join("debug");
         let mut pytest = python::command()?;
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "reference"]);
