@@ -16,7 +16,7 @@ use crate::train::heed;
   gct predict runs/gct --out predictions.parquet
   gct predict runs/gct --data new-encounters --split all --out new.parquet
   gct predict runs/reconstruction --min-probability 0 --out every-pair.parquet
-  gct predict runs/mortality --meds --out meds.parquet; meds-evaluation-cli predictions_path=meds.parquet output_file=scores.json
+  gct predict runs/mortality --meds --out for-meds-evaluation.parquet
 
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability

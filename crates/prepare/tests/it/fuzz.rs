@@ -37,6 +37,21 @@ fn bases() -> Vec<Base> {
         })
         .collect();
     let events = format!("encounter_id,subject_id,kind,code,time,numeric_value\n{events}");
+    let meds: String = (0..60)
+        .map(|row| {
+            let code = ["ADMISSION", "ICD10CM/A", "RxNorm/1", "LOINC/2", "DISCHARGE"][row % 5];
+            format!(
+                "{},2020-01-{:02}T0{}:00:00,{code},{row}.5,{}\n",
+                row as i64 / 20 - 1,
+                row / 3 + 1,
+                row % 10,
+                row / 10
+            )
+        })
+        .collect();
+    let meds = format!("subject_id,time,code,numeric_value,visit_id\n{meds}");
+    let labels = "subject_id,prediction_time,boolean_value\n-1,2020-01-05,true\n0,2020-01-15,false\n1,2020-01-18,true\n";
+    let splits = "subject_id,split\n-1,train\n0,tuning\n1,held_out\n";
     let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
     gzip.write_all(events.as_bytes()).unwrap();
     vec![
@@ -62,6 +77,14 @@ fn bases() -> Vec<Base> {
         Base { source: "events", files: vec![("events.csv", events.clone().into_bytes())] },
         Base { source: "events", files: vec![("events.csv.gz", gzip.finish().unwrap())] },
         Base { source: "events", files: vec![("events.parquet", parquet(&events))] },
+        Base {
+            source: "meds",
+            files: vec![
+                ("data.csv", meds.into_bytes()),
+                ("labels.csv", labels.into()),
+                ("subject_splits.csv", splits.into()),
+            ],
+        },
     ]
 }
 
