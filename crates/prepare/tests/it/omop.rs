@@ -46,7 +46,8 @@ const TABLES: [(&str, &str); 7] = [
          1,7,3000963,2020-01-02,,1,11.5,,718-7,0\n\
          2,7,3000963,2020-02-03,,2,13.5,0,718-7,0\n\
          3,8,3009542,2020-03-02,,4,,9191,COV,0\n\
-         4,8,3009542,2020-04-05,,5,,9189,COV,0\n",
+         4,8,3009542,2020-04-05,,5,,9189,COV,0\n\
+         5,7,3000963,2020-06-01,,3,,0,718-7,0\n",
     ),
     (
         "cdm/concept.csv",
@@ -62,7 +63,7 @@ const TABLES: [(&str, &str); 7] = [
     (
         "cdm/death.csv",
         "person_id,death_date,death_datetime\n\
-         8,2020-04-06,\n",
+         8,2020-04-06,\n7,2020-03-01,\n",
     ),
 ];
 
@@ -76,7 +77,7 @@ fn standard_concepts_have_vocabularies_and_events_find_their_visits_by_date() {
         [
             "1 of 7: 0010 SNOMED:59621000 | RxNorm:313782 | LOINC:718-7//1-of-2, readmission=true, mortality=false",
             "2 of 7: SNOMED:59621000 | SNOMED:399208008 | LOINC:718-7//2-of-2, readmission=false, mortality=false",
-            "3 of 7: SNOMED:59621000 | RxNorm:313782 | , readmission=?, mortality=false",
+            "3 of 7: SNOMED:59621000 | RxNorm:313782 | LOINC:718-7, readmission=?, mortality=false",
             "4 of 8: SNOMED:44054006 | RxNorm:313782 | 3009542=SNOMED:10828004, readmission=false, mortality=false",
             "5 of 8: SNOMED:59621000 | RxNorm:313782 | 3009542=9189, readmission=false, mortality=true",
         ]
