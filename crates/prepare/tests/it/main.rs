@@ -5,6 +5,7 @@
 mod bad_input;
 mod eicu;
 mod events;
+mod fhir;
 mod synthea;
 
 use std::path::{Path, PathBuf};
