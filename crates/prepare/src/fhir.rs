@@ -116,17 +116,24 @@ pub(crate) async fn flatten(
             sheets.insert(name, Sheet::create(&folder.join(format!("{name}.parquet")), columns)?);
         }
     }
-    let mut reader =
-        Reader { engine, sheets, seen: BTreeSet::new(), unreadable: BTreeMap::new(), resources: 0, rows: 0 };
+    let mut reader = Reader {
+        engine,
+        sheets,
+        seen: BTreeSet::new(),
+        unreadable: BTreeMap::new(),
+        resources: 0,
+        number: 0,
+        encounters: 0,
+    };
     let is_json = |file: &File| matches!(file.format, Format::Json | Format::JsonGz);
     for file in place.all().iter().filter(|file| place.is_file || is_json(file)) {
         reader.read(file, open(engine, file).await?)?;
     }
-    let Reader { sheets, seen, unreadable, rows, .. } = reader;
+    let Reader { sheets, seen, unreadable, encounters, .. } = reader;
     for sheet in sheets.into_values() {
         sheet.close()?;
     }
-    if rows == 0 {
+    if encounters == 0 {
         let of_encounters = unreadable.iter().find(|(column, _)| column.starts_with("Encounter."));
         let first = of_encounters.or_else(|| unreadable.iter().next().filter(|_| seen.is_empty()));
         return Err(match first {
@@ -276,10 +283,12 @@ struct Reader<'a> {
     seen: BTreeSet<String>,
     /// What was left out, by resource and path.
     unreadable: BTreeMap<String, Unreadable>,
-    /// How many resources have been read.
+    /// How many resources there are, those that are not read included.
     resources: u64,
+    /// The number of the one that is being read.
+    number: u64,
     /// How many encounters are among them.
-    rows: u64,
+    encounters: u64,
 }
 
 impl Reader<'_> {
@@ -355,7 +364,7 @@ impl Reader<'_> {
                 self.saw(kind)?;
                 if let Some(kind) = wanted(kind) {
                     let value: Value = serde_json::from_str(text).map_err(Failure::Json)?;
-                    self.resource(kind, &value, None, &HashMap::new(), at)?;
+                    self.resource(kind, &value, None, &Addresses::new(), at)?;
                 }
                 Ok(())
             }
@@ -369,7 +378,7 @@ impl Reader<'_> {
     /// Takes the resources of a bundle, one at a time.
     fn bundle(&mut self, text: &str, entries: &[OutlineEntry], at: At<'_>) -> Result<(), Failure> {
         let text_of = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
-        let (mut kinds, mut aliases) = (vec![], HashMap::new());
+        let (mut kinds, mut addresses) = (vec![], Addresses::new());
         for (position, entry) in entries.iter().enumerate() {
             let at = At { entry: Some(position + 1), ..at };
             kinds.push(None);
@@ -385,18 +394,17 @@ impl Reader<'_> {
                 }
                 None => self.leave_out("resource", "", "expected a FHIR resource", at),
             }
-            // References name the address of an entry, which is nearly always made of the resource's id.
-            if let (Some(address), Some(id)) = (text_of(&entry.full_url), text_of(&resource.id))
-                && last_part(&address) != id
-            {
-                aliases.insert(address, id);
+            // References name the address of an entry, which need not be made of the resource's id, nor say its type.
+            if let Some(address) = text_of(&entry.full_url) {
+                let id = text_of(&resource.id).unwrap_or_else(|| last_part(&address).to_owned());
+                addresses.insert(address, (kinds[position], id));
             }
         }
         let mut failed = None;
         let each = &mut |position: usize, kind: &'static str, resource: &Value| {
             let address = text_of(&entries[position].full_url);
             let at = At { entry: Some(position + 1), ..at };
-            let taken = self.resource(kind, resource, address.as_deref(), &aliases, at);
+            let taken = self.resource(kind, resource, address.as_deref(), &addresses, at);
             taken.map_err(|error| failed = Some(error)).is_ok()
         };
         let walked = Walk { kinds: &kinds, each }.deserialize(&mut serde_json::Deserializer::from_str(text));
@@ -412,12 +420,13 @@ impl Reader<'_> {
         kind: &'static str,
         resource: &Value,
         address: Option<&str>,
-        aliases: &HashMap<String, String>,
+        addresses: &Addresses,
         at: At<'_>,
     ) -> Result<()> {
-        match rows(kind, resource, self.resources, address, aliases) {
+        self.number += 1;
+        match rows(kind, resource, self.number, address, addresses) {
             Ok(rows) => {
-                self.rows += u64::from(kind == "Encounter");
+                self.encounters += u64::from(kind == "Encounter");
                 for (table, row) in rows {
                     if let Some(sheet) = self.sheets.get_mut(table) {
                         sheet.push(row)?;
@@ -771,10 +780,13 @@ enum Target<'a> {
     Inside(&'a Value),
 }
 
+/// What the entries of a bundle are, by their addresses: the kind of a resource, if it is one that is read, and its id.
+type Addresses = HashMap<String, (Option<&'static str>, String)>;
+
 /// What references can lead to, beside other resources.
 struct Scope<'a> {
     contained: &'a [Value],
-    aliases: &'a HashMap<String, String>,
+    addresses: &'a Addresses,
 }
 
 impl<'a> Scope<'a> {
@@ -785,8 +797,8 @@ impl<'a> Scope<'a> {
             let is_it = |inside: &&Value| inside["id"] == name && inside["resourceType"] == kind;
             return self.contained.iter().find(is_it).map(Target::Inside);
         }
-        if let Some(id) = self.aliases.get(text) {
-            return Some(Target::Id(id.clone()));
+        if let Some((found, id)) = self.addresses.get(text) {
+            return (*found == Some(kind)).then(|| Target::Id(id.clone()));
         }
         // One that asks a server for what fits leads nowhere here.
         if text.contains('?') {
@@ -840,14 +852,14 @@ fn rows(
     resource: &Value,
     number: u64,
     address: Option<&str>,
-    aliases: &HashMap<String, String>,
+    addresses: &Addresses,
 ) -> Result<Vec<(&'static str, Row)>, Problem> {
     let Identified { id, meta } = read(resource)?;
     let id = id.or_else(|| address.map(|address| last_part(address).to_owned()));
     let id = id.filter(|id| !id.trim().is_empty());
     let id = id.ok_or_else(|| Problem { path: "id".into(), problem: "is missing".into() })?;
     let contained = resource.get("contained").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let scope = Scope { contained, aliases };
+    let scope = Scope { contained, addresses };
     let updated = meta.and_then(|meta| meta.last_updated).map(|moment| moment.at);
     let row = Row { id, resource: number, updated, ..Row::default() };
     match kind {
@@ -1016,14 +1028,18 @@ mod tests {
     use super::*;
 
     fn flat(resource: &Value) -> Result<Vec<(&'static str, Row)>, Problem> {
-        rows(resource["resourceType"].as_str().unwrap(), resource, 7, None, &HashMap::new())
+        rows(resource["resourceType"].as_str().unwrap(), resource, 7, None, &Addresses::new())
     }
 
     #[test]
     fn references_are_ids_and_lead_only_to_what_is_meant() {
-        let aliases = HashMap::from([("urn:uuid:new".to_owned(), "old".to_owned())]);
+        let addresses = Addresses::from([
+            ("urn:uuid:new".to_owned(), (Some("Encounter"), "old".to_owned())),
+            ("urn:uuid:other".to_owned(), (Some("Patient"), "other".to_owned())),
+            ("urn:uuid:unread".to_owned(), (None, "unread".to_owned())),
+        ]);
         let contained = [json!({"resourceType": "Medication", "id": "m"})];
-        let scope = Scope { contained: &contained, aliases: &aliases };
+        let scope = Scope { contained: &contained, addresses: &addresses };
         let id = |text: &str| {
             scope.target(Some(&Reference { reference: Some(text.into()) }), "Encounter").map(|target| {
                 let Target::Id(id) = target else { panic!("not inside") };
@@ -1041,9 +1057,16 @@ mod tests {
             assert_eq!(id(text).as_deref(), Some("12"), "{text}");
         }
         assert_eq!(id("urn:uuid:new").as_deref(), Some("old"));
-        for text in
-            ["Patient/12", "https://a.org/fhir/Patient/12", "Encounter?identifier=12", "#m", "", "Encounter/"]
-        {
+        for text in [
+            "Patient/12",
+            "https://a.org/fhir/Patient/12",
+            "Encounter?identifier=12",
+            "#m",
+            "",
+            "Encounter/",
+            "urn:uuid:other",
+            "urn:uuid:unread",
+        ] {
             assert_eq!(id(text), None, "{text}");
         }
         let inside = Reference { reference: Some("#m".into()) };
