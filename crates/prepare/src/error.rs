@@ -139,6 +139,24 @@ pub enum Error {
         problem: String,
     },
 
+    /// A place has nothing of what the dataset is made of.
+    #[error("{place} has no resource `{resource}`; it has: {}", list(found))]
+    NoResource {
+        /// Where it was looked for.
+        place: String,
+        /// The type of resource.
+        resource: &'static str,
+        /// The types that are there.
+        found: Vec<String>,
+    },
+
+    /// A resource is not what it should be, and no other is there.
+    #[error("{problem}")]
+    Resource {
+        /// The file, its place there, and what is wrong with it; no value.
+        problem: String,
+    },
+
     /// A table has a header and nothing else, or nothing at all.
     #[error("{file} has no rows")]
     Empty {

@@ -29,6 +29,9 @@ mod locate;
 /// The tables of a source, typed.
 pub mod tables;
 
+/// Resources of FHIR, as tables.
+mod fhir;
+
 /// What all sources have in common that a user can choose.
 pub mod settings;
 

@@ -36,6 +36,8 @@ pub struct Description {
     pub about: String,
     /// A command line that works.
     pub example: String,
+    /// What is made into tables first, where the source has none.
+    pub flatten: Option<Flatten>,
     /// Its tables.
     pub tables: BTreeMap<String, Table>,
     /// Queries that are computed once, in this order, each in a file `NAME.sql`; the relations can speak of them.
@@ -53,6 +55,14 @@ pub struct Description {
     /// Another value of an option that all sources have, where this source wants one.
     #[serde(default)]
     pub defaults: toml::Table,
+}
+
+/// Records that are no tables, and that the program knows how to make into some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flatten {
+    /// Resources of FHIR R4, as JSON.
+    Fhir,
 }
 
 /// A table that a source reads.
@@ -208,6 +218,7 @@ static BUILTIN: &[Files] = &[
     builtin!("synthea", links = "links.sql"),
     builtin!("omop"),
     builtin!("claims", with = "kinds.csv"),
+    builtin!("fhir", links = "links.sql"),
     builtin!("events", links = "links.sql", with = "kinds.csv"),
 ];
 

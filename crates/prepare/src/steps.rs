@@ -28,10 +28,11 @@ use serde_json::json;
 
 use crate::engine::{Engine, Listener, Progress, numbers, single, text_counts};
 use crate::error::{Error, Result};
+use crate::fhir;
 use crate::files::Place;
 use crate::functions::{code_count, known_ids, true_edges};
 use crate::settings::{Rare, Request};
-use crate::source::{Choice, ChoiceKind, Value, named, substitute};
+use crate::source::{Choice, ChoiceKind, Flatten, Value, named, substitute};
 use crate::summary::Summary;
 use crate::tables;
 
@@ -54,7 +55,16 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     let engine = Engine::new(request.limits.clone(), &beside.unwrap_or_else(std::env::temp_dir), listener)?;
     let place = Place::list(&engine.context, &request.input).await?;
     let mut summary = Summary { source: request.source.name.clone(), ..Summary::default() };
-    summary.unreadable = tables::register(&engine, &request.source, &place, &request.differences).await?;
+    let place = match request.source.description.flatten {
+        Some(Flatten::Fhir) => {
+            let (flat, unreadable) = fhir::flatten(&engine, &request.source, &place).await?;
+            summary.unreadable = unreadable;
+            flat
+        }
+        None => place,
+    };
+    let unreadable = tables::register(&engine, &request.source, &place, &request.differences).await?;
+    summary.unreadable.extend(unreadable);
     if request.settings.strict
         && let Some(found) = summary.unreadable.first()
     {

@@ -6,6 +6,7 @@ mod bad_input;
 mod claims;
 mod eicu;
 mod events;
+mod fhir;
 mod fuzz;
 mod meds;
 mod omop;
