@@ -54,7 +54,7 @@ pub(crate) async fn register(
     differences: &Differences,
 ) -> Result<Vec<Unreadable>> {
     let tables = &source.description.tables;
-    for given in differences.tables.keys().filter(|given| !tables.contains_key(*given)) {
+    if let Some(given) = differences.tables.keys().find(|given| !tables.contains_key(*given)) {
         let known: Vec<&str> = tables.keys().map(String::as_str).collect();
         return Err(Error::Choice { name: "table".into(), value: given.clone(), allowed: known.join(", ") });
     }
