@@ -375,3 +375,25 @@ fn a_place_without_encounters_says_what_it_has() {
         assert_eq!(failure(home.path(), &format!("fhir {place} --out data")), expected);
     }
 }
+
+#[test]
+fn edges_of_many_treatments_are_kept() {
+    let home = tempfile::tempdir().unwrap();
+    // More than the engine takes at a time: it once lost all of them.
+    let mut all = vec![];
+    for encounter in 0..100 {
+        let here = json!({"reference": format!("Encounter/{encounter}")});
+        all.push(json!({"resourceType": "Encounter", "id": encounter.to_string(), "subject": {"reference": "Patient/p"}}));
+        all.push(json!({"resourceType": "Condition", "id": encounter.to_string(), "code": snomed("1"), "encounter": here}));
+        for procedure in 0..90 {
+            all.push(json!({
+                "resourceType": "Procedure", "id": format!("{encounter}-{procedure}"), "status": "completed",
+                "code": snomed(&(100 + procedure % 3).to_string()), "encounter": here,
+                "reasonReference": [{"reference": format!("Condition/{encounter}")}],
+            }));
+        }
+    }
+    write(home.path(), &[("f/all.ndjson", &ndjson(&all))]);
+    let counts = json(home.path(), "fhir f --dry-run");
+    assert_eq!((&counts["edges"], &counts["encounters_with_edges"]), (&json!(300), &json!(100)));
+}
