@@ -69,6 +69,22 @@ pub enum Error {
         found: Vec<String>,
     },
 
+    /// The first line of a text file is no header.
+    #[error("{file}: its first line has none of the expected columns: {}", list(expected))]
+    NoHeader {
+        /// The file.
+        file: String,
+        /// The columns that the source reads. What stands there instead can be a patient.
+        expected: Vec<String>,
+    },
+
+    /// The user's labels cannot be joined.
+    #[error("{problem}")]
+    Labels {
+        /// What is wrong with them.
+        problem: String,
+    },
+
     /// Two columns of a table have the same name, but for upper and lower case.
     #[error("{file}: two columns are called `{column}`")]
     SameColumn {
@@ -192,12 +208,14 @@ pub enum Error {
     },
 
     /// No encounter is left.
-    #[error("no encounter is left: of {read} read, {}", reasons(dropped))]
+    #[error("no encounter is left: of {read} read, {}{}", reasons(dropped), unreadable.iter().map(|first| format!("; left out, {first}")).collect::<String>())]
     NothingKept {
         /// How many there were.
-        read: u64,
+        read: String,
         /// How many each rule dropped.
-        dropped: Vec<(String, u64)>,
+        dropped: Vec<(String, String)>,
+        /// The first row of each column that could not be read.
+        unreadable: Vec<String>,
     },
 
     /// The memory that was allowed is not enough, and what was held could not be put on disk.
@@ -241,6 +259,9 @@ impl Error {
                 Some(near) => format!("is it `{near}`? then say so: --column {column}={near}"),
                 None => format!("say which column it is: --column {column}=NAME"),
             }),
+            Error::NoHeader { .. } => {
+                Some("the first line must name the columns; --column says what they are called".into())
+            }
             Error::Delimiter { flag, .. } => Some(format!("run again with --delimiter {flag}")),
             Error::Damaged { .. } => Some("copy it from where it came from again, and compare sizes".into()),
             Error::Strict { .. } => Some("without --strict such rows are dropped and counted".into()),
@@ -312,7 +333,7 @@ fn list(names: &[String]) -> String {
     }
 }
 
-fn reasons(dropped: &[(String, u64)]) -> String {
+fn reasons(dropped: &[(String, String)]) -> String {
     let mut text = String::new();
     for (position, (rule, count)) in dropped.iter().enumerate() {
         let _ = write!(text, "{}{count} dropped as {rule}", if position == 0 { "" } else { ", " });

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::io::{self, Read};
 
-use datafusion::arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
+use chrono::Utc;
+use datafusion::arrow::compute::kernels::cast_utils::string_to_datetime;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::Error;
@@ -78,6 +79,15 @@ pub(crate) fn first_problem(
             For::Values(columns) => {
                 for column in columns {
                     let value = text(column.position);
+                    if is_one_line(&column.name.to_lowercase(), column.kind) && value.contains('\n') {
+                        let problem = "holds a line break; is a quote left open?".into();
+                        return Some(Error::Row {
+                            file: name.into(),
+                            row,
+                            column: column.name.clone(),
+                            problem,
+                        });
+                    }
                     if !value.is_empty() && !is(column.kind, value) {
                         let problem = format!("expected {}", column.kind.name());
                         return Some(Error::Row {
@@ -91,7 +101,7 @@ pub(crate) fn first_problem(
             }
             For::Repetition(key, column) => {
                 let key: Vec<String> = key.iter().map(|position| text(*position).to_owned()).collect();
-                if !seen.insert(key) {
+                if key.iter().all(|part| !part.is_empty()) && !seen.insert(key) {
                     let problem = "is that of an earlier row; each may occur once".into();
                     return Some(Error::Row { file: name.into(), row, column: column.into(), problem });
                 }
@@ -110,6 +120,12 @@ fn unreadable(name: &str, row: u64, error: csv::Error) -> Error {
     Error::Damaged { file: name.into(), problem }
 }
 
+/// Whether a value of a column can have no line break. In a code or an identifier it is a quote that was left open, and the rest of the
+/// file.
+pub(crate) fn is_one_line(name: &str, kind: ColumnKind) -> bool {
+    matches!(kind, ColumnKind::Id | ColumnKind::Text) && !name.contains("description")
+}
+
 /// Whether a text is what a column should hold; the same as the queries that read it find.
 pub(crate) fn is(kind: ColumnKind, text: &str) -> bool {
     match kind {
@@ -120,7 +136,7 @@ pub(crate) fn is(kind: ColumnKind, text: &str) -> bool {
             let bytes = text.as_bytes();
             let compact = (bytes.len() == 8 && bytes.iter().all(u8::is_ascii_digit))
                 .then(|| format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..]));
-            string_to_timestamp_nanos(compact.as_deref().unwrap_or(text)).is_ok()
+            string_to_datetime(&Utc, compact.as_deref().unwrap_or(text)).is_ok()
         }
         ColumnKind::Boolean => ["true", "false", "t", "f", "yes", "no", "y", "n", "1", "0"]
             .contains(&text.to_lowercase().as_str()),

@@ -57,12 +57,18 @@ fn main() -> ExitCode {
 /// Ends when the user or the system wants the program to stop.
 async fn stop_wanted() {
     #[cfg(unix)]
-    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut terminate), Ok(mut hang_up)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
+            }
+            return;
         }
-        return;
     }
     let _ = tokio::signal::ctrl_c().await;
 }
@@ -382,7 +388,11 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
 fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u64) -> String {
     let count = |number: u64| cell(number, min_cell).map_or_else(|hidden| hidden, terminal::count);
     let in_words = |rule: &str| rule.replace('_', " ");
-    let mut rows = vec![vec!["encounters read".into(), count(summary.encounters_read)]];
+    let one_hidden =
+        summary.dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() == 1;
+    // One hidden count could be had by subtraction.
+    let read = if one_hidden { "hidden".into() } else { count(summary.encounters_read) };
+    let mut rows = vec![vec!["encounters read".into(), read]];
     rows.extend(
         summary
             .dropped

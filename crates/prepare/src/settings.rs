@@ -59,7 +59,7 @@ impl Default for Settings {
             lab_bins: 5,
             labels: None,
             limit: None,
-            split_by: By::Subject,
+            split_by: By::Recorded,
             split_seed: 0,
             strict: false,
             min_cell: 0,

@@ -33,11 +33,14 @@ use crate::files::Place;
 use crate::functions::{code_count, known_ids, true_edges};
 use crate::settings::{Rare, Request};
 use crate::source::{Choice, ChoiceKind, Flatten, Value, named, substitute};
-use crate::summary::Summary;
+use crate::summary::{self, Summary};
 use crate::tables;
 
 /// Columns of `encounters` that are not labels.
 const FIXED: [&str; 7] = ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped"];
+
+/// Names that a user's labels cannot have beside those.
+const RESERVED: [&str; 4] = ["end", "dropped", "links", "given_id"];
 
 /// A code cannot be longer.
 const LONGEST_CODE: usize = 1000;
@@ -48,6 +51,10 @@ const LONGEST_CODE: usize = 1000;
 /// If the input is not what the source expects, or the output cannot be written; then nothing is.
 pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'_>) -> Result<Summary> {
     if let Some(prior) = &request.prior {
+        if out.is_some_and(|out| prior.starts_with(out)) {
+            let (name, value) = ("prior".into(), prior.display().to_string());
+            return Err(Error::Choice { name, value, allowed: "a place outside of the dataset".into() });
+        }
         gct::dataset::check_file(prior, request.overwrite)?;
     }
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
@@ -82,15 +89,35 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     let vocabulary = steps.accept(codes, &mut summary).await?;
     steps.count(&mut summary).await?;
     if request.settings.strict {
+        let encounters = [
+            "absurd_time",
+            "two_subjects",
+            "two_types",
+            "no_subject_id",
+            "no_encounter_id",
+            "ends_before_start",
+        ];
+        if let Some((rule, count)) =
+            summary.dropped.iter().find(|(rule, _)| encounters.contains(&rule.as_str()))
+        {
+            let count = summary::shown(*count, request.settings.min_cell);
+            return Err(Error::Strict { problem: format!("{count} encounters dropped: {rule}") });
+        }
         let refused = ["no_code", "code_too_long", "unknown_kind", "no_encounter", "absurd_time"];
         if let Some((rule, count)) =
             summary.events_dropped.iter().find(|(rule, _)| refused.contains(&rule.as_str()))
         {
+            let count = summary::shown(*count, request.settings.min_cell);
             return Err(Error::Strict { problem: format!("{count} events dropped: {rule}") });
         }
     }
     if summary.encounters_kept == 0 {
-        return Err(Error::NothingKept { read: summary.encounters_read, dropped: summary.dropped });
+        let shown = |count: u64| summary::shown(count, request.settings.min_cell);
+        return Err(Error::NothingKept {
+            read: shown(summary.encounters_read),
+            dropped: summary.dropped.iter().map(|(rule, count)| (rule.clone(), shown(*count))).collect(),
+            unreadable: summary.unreadable.iter().map(|found| found.first.clone()).collect(),
+        });
     }
     let Some(assembly) = assembly else { return Ok(summary) };
     let vocabulary = steps.write(&assembly, vocabulary).await?;
@@ -237,8 +264,14 @@ impl Steps<'_> {
         let own: String = self.labels.iter().map(|label| format!(", {}", named(label))).collect();
         let (mut labels, mut join) = (own.clone(), "");
         if let Some(file) = &self.request.settings.labels {
-            let given =
-                tables::register_labels(self.engine, file, &self.request.differences, &self.labels).await?;
+            let given = tables::register_labels(
+                self.engine,
+                file,
+                &self.request.differences,
+                &self.labels,
+                &RESERVED,
+            )
+            .await?;
             labels.extend(given.iter().map(|label| format!(", {}", named(label))));
             self.labels.extend(given);
             join = " LEFT JOIN given_labels g ON CAST(s.encounter_id AS VARCHAR) = g.given_id";
@@ -281,8 +314,11 @@ impl Steps<'_> {
         };
         let seed = self.request.settings.split_seed;
         // The first 8 of 10 parts of all hashes, as `gct::split` has them.
+        // The source's own split counts as long as nothing else is asked for.
+        let recorded =
+            if self.request.settings.split_by == By::Recorded { "e.part = 'train'" } else { "NULL" };
         format!(
-            "coalesce(e.part = 'train', encode(sha256(concat('gct-split-1', chr(0), '{seed}', chr(0), {id})), 'hex') < 'cccccccccccccccc')"
+            "coalesce({recorded}, encode(sha256(concat('gct-split-1', chr(0), '{seed}', chr(0), {id})), 'hex') < 'cccccccccccccccc')"
         )
     }
 
@@ -330,8 +366,10 @@ impl Steps<'_> {
             let bounds = format!(
                 "SELECT code, array_sort(array_agg(DISTINCT bound)) AS bounds FROM ( \
                      SELECT c.code, p.part, min(c.numeric_value) AS bound FROM ({cumulative}) c CROSS JOIN (VALUES {}) AS p(part) \
-                     WHERE c.upto * {bins} >= p.part * c.total GROUP BY c.code, p.part) GROUP BY code",
-                parts.join(", ")
+                     WHERE c.total >= {} AND c.upto * {bins} >= p.part * c.total GROUP BY c.code, p.part) GROUP BY code",
+                parts.join(", "),
+                // A bound of few values is nearly a value.
+                self.request.settings.min_cell
             );
             let bounds = self.engine.sql(&bounds).await?;
             self.engine.keep("bucketing lab values", "bounds", bounds).await?;
@@ -413,7 +451,10 @@ impl Steps<'_> {
         let lost = "SELECT CAST(coalesce(sum(l.events), 0) AS BIGINT) FROM lists l LEFT ANTI JOIN encounters e ON l.encounter_id = e.encounter_id";
         let lost = single(&self.engine.query("looking for lost events", lost).await?);
         if lost > 0 {
-            summary.events_dropped.push(("no_encounter".into(), lost));
+            match summary.events_dropped.iter_mut().find(|(rule, _)| rule == "no_encounter") {
+                Some((_, count)) => *count += lost,
+                None => summary.events_dropped.push(("no_encounter".into(), lost)),
+            }
         }
         let links = if self.has_links {
             let links = "SELECT k.encounter_id, array_agg(named_struct('cause', c.id, 'effect', t.id)) AS links \

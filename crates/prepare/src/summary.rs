@@ -64,10 +64,21 @@ impl Summary {
         let label = |take: fn(&(String, u64, u64)) -> u64| -> serde_json::Map<String, Value> {
             self.labels.iter().map(|label| (label.0.clone(), count(take(label)))).collect()
         };
+        let one_hidden =
+            self.dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() == 1;
+        let mean = |kind: CodeKind| {
+            let mean = self.codes_per_encounter[kind];
+            let total = (mean * self.encounters_kept as f64).round() as u64;
+            (
+                kind.name().to_owned(),
+                cell(total, min_cell).map_or_else(|hidden| json!(hidden), |_| json!(mean)),
+            )
+        };
         json!({
             "source": self.source,
             "options": self.options,
-            "encounters_read": count(self.encounters_read),
+            // One hidden count could be had by subtraction.
+            "encounters_read": if one_hidden { json!("hidden") } else { count(self.encounters_read) },
             "encounters_kept": count(self.encounters_kept),
             "dropped": counts(&self.dropped),
             "events_read": count(self.events_read),
@@ -80,7 +91,7 @@ impl Summary {
                 .collect::<serde_json::Map<_, _>>(),
             "vocabulary": per_kind(self.vocabulary),
             "rare": per_kind(self.rare),
-            "codes_per_encounter": self.codes_per_encounter,
+            "codes_per_encounter": CodeKind::ALL.into_iter().map(mean).collect::<serde_json::Map<_, _>>(),
             "labels": label(|label| label.1),
             "labels_known": label(|label| label.2),
             "subjects": count(self.subjects),
@@ -90,6 +101,11 @@ impl Summary {
             "bucketed_labs": count(self.bucketed_labs),
         })
     }
+}
+
+/// A count as text.
+pub fn shown(count: u64, min_cell: u64) -> String {
+    cell(count, min_cell).map_or_else(|hidden| hidden, |count| count.to_string())
 }
 
 /// A count, or how it is shown when it is too small to be shown.

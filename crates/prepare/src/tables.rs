@@ -3,16 +3,17 @@
 //! A table of text is converted once into typed Parquet, which also finds the rows that cannot be read; Parquet is used where it
 //! lies. Columns are found by name, whatever their order and case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
+use datafusion::error::DataFusionError;
 use flate2::read::MultiGzDecoder;
 
 use crate::engine::{Engine, Progress, single, text_counts};
@@ -67,17 +68,28 @@ pub(crate) async fn register(
         _ => None,
     };
     let mut any_found = any_of.is_empty();
+    let (none, mut used) = (Differences::default(), BTreeSet::new());
     let mut unreadable = vec![];
     for (name, table) in tables {
         let files = match differences.tables.get(name) {
-            Some(elsewhere) => Place::list(&engine.context, elsewhere).await?.all(),
+            Some(elsewhere) => match place.table(name, std::slice::from_ref(elsewhere))? {
+                files if files.is_empty() || place.is_file => {
+                    let files = Place::list(&engine.context, elsewhere).await?.all();
+                    if files.is_empty() {
+                        return Err(Error::Empty { file: elsewhere.clone() });
+                    }
+                    files
+                }
+                files => files,
+            },
             None if place.is_file && single != Some(name) => vec![],
             None if table.files.is_empty() => place.table(name, std::slice::from_ref(name))?,
             None => place.table(name, &table.files)?,
         };
-        let files = match (files.is_empty(), &table.builtin) {
-            (true, Some(builtin)) => vec![builtin_file(engine, source, builtin).await?],
-            _ => files,
+        // What the user says of their tables is not said of ours.
+        let (files, differences) = match (files.is_empty(), &table.builtin) {
+            (true, Some(builtin)) => (vec![builtin_file(engine, source, builtin).await?], &none),
+            _ => (files, differences),
         };
         any_found |= !files.is_empty() && any_of.contains(name);
         let reader = Reader { engine, name, table, differences };
@@ -91,8 +103,24 @@ pub(crate) async fn register(
             }
             reader.register_nothing().await?;
         } else {
-            unreadable.extend(reader.register(&files).await?);
+            let groups = reader.groups(&files).await?;
+            for (given, theirs) in &differences.columns {
+                let here = given.strip_prefix(&format!("{name}.")).unwrap_or(given);
+                let has = groups
+                    .iter()
+                    .flat_map(|group| group.schema.fields())
+                    .any(|field| field.name().eq_ignore_ascii_case(theirs));
+                if has && table.columns.contains_key(here) {
+                    used.insert(given.clone());
+                }
+            }
+            unreadable.extend(reader.register_groups(groups).await?);
         }
+    }
+    if let Some((given, theirs)) = differences.columns.iter().find(|(given, _)| !used.contains(*given)) {
+        let value = format!("{given}={theirs}");
+        let allowed = "a column that the source reads, and a name that one of its tables has".into();
+        return Err(Error::Choice { name: "column".into(), value, allowed });
     }
     if !any_found {
         let (place, found) = (place.name.clone(), place.names());
@@ -107,6 +135,7 @@ pub(crate) async fn register_labels(
     place: &str,
     differences: &Differences,
     taken: &[String],
+    reserved: &[&str],
 ) -> Result<Vec<String>> {
     let files = Place::list(&engine.context, place).await?.all();
     let Some(file) = files.first() else { return Err(Error::Empty { file: place.into() }) };
@@ -120,13 +149,16 @@ pub(crate) async fn register_labels(
         lists: BTreeMap::new(),
     };
     let name = "given";
-    let groups = Reader { engine, name, table: &table, differences }.groups(&files).await?;
+    let reader = Reader { engine, name, table: &table, differences };
+    let groups = reader.groups(&files).await?;
+    let header: Vec<String> = groups[0].schema.fields().iter().map(|field| field.name().clone()).collect();
+    let id = reader.find("encounter_id", &table.columns["encounter_id"], &header);
     let mut labels = vec![];
-    for field in
-        groups[0].schema.fields().iter().filter(|field| !field.name().eq_ignore_ascii_case("encounter_id"))
-    {
-        let label = field.name().clone();
-        if taken.contains(&label) || gct::dataset::is_fixed_column(&label) {
+    for (_, label) in header.into_iter().enumerate().filter(|(position, _)| Some(*position) != id) {
+        if taken.contains(&label)
+            || reserved.contains(&label.as_str())
+            || gct::dataset::is_fixed_column(&label)
+        {
             return Err(Error::SameColumn { file: file.name.clone(), column: label });
         }
         table
@@ -134,9 +166,10 @@ pub(crate) async fn register_labels(
             .insert(label.clone(), Column { kind: ColumnKind::Boolean, optional: false, aliases: vec![] });
         labels.push(label);
     }
-    if let Some(found) = (Reader { engine, name, table: &table, differences }.register(&files).await?).first()
-    {
-        return Err(Error::Strict { problem: found.first.clone() });
+    let reader = Reader { engine, name, table: &table, differences };
+    let groups = reader.groups(&files).await?;
+    if let Some(found) = reader.register_groups(groups).await?.first() {
+        return Err(Error::Labels { problem: found.first.clone() });
     }
     let columns: String = labels.iter().map(|label| format!(", {}", named(label))).collect();
     let view = engine.sql(&format!("SELECT encounter_id AS given_id{columns} FROM {name}")).await?;
@@ -188,8 +221,7 @@ impl Reader<'_> {
     }
 
     /// The table of these files.
-    async fn register(&self, files: &[File]) -> Result<Vec<Unreadable>> {
-        let groups = self.groups(files).await?;
+    async fn register_groups(&self, groups: Vec<Group>) -> Result<Vec<Unreadable>> {
         let (mut selects, mut conditions) = (vec![], vec![]);
         let mut must_convert = false;
         for (position, group) in groups.iter().enumerate() {
@@ -265,11 +297,15 @@ impl Reader<'_> {
         let damaged = |problem: String| Error::Damaged { file: file.name.clone(), problem };
         let meta = object_store::ObjectStoreExt::head(store.as_ref(), &file.path).await;
         let meta = meta.map_err(|error| damaged(error.to_string()))?;
-        let schema = ParquetFormat::default()
-            .with_options(state.default_table_options().parquet)
-            .infer_schema(&state, &store, &[meta])
-            .await;
-        schema.map_err(|_| damaged("cut off, or not a Parquet file".into()))
+        // In a task of its own, since the library panics on some damages.
+        let schema = tokio::spawn(async move {
+            let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
+            format.infer_schema(&state, &store, &[meta]).await
+        });
+        match schema.await {
+            Ok(Ok(schema)) => Ok(schema),
+            _ => Err(damaged("cut off, or not a Parquet file".into())),
+        }
     }
 
     fn delimiter(&self, file: &File) -> u8 {
@@ -308,7 +344,16 @@ impl Reader<'_> {
                     return Err(Error::Delimiter { file: file.name.clone(), found, expected, flag });
                 }
             }
+            let expected: Vec<String> = self.table.columns.keys().cloned().collect();
+            if !self.table.columns.iter().any(|(name, column)| self.find(name, column, &header).is_some()) {
+                return Err(Error::NoHeader { file: file.name.clone(), expected });
+            }
             return Err(Error::MissingColumn { file: file.name.clone(), column, found: header });
+        }
+        let mut sorted: Vec<String> = header.iter().map(|name| name.to_lowercase()).collect();
+        sorted.sort();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::SameColumn { file: file.name.clone(), column: twice[0].clone() });
         }
         Ok(Arc::new(Schema::new(
             header.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>(),
@@ -367,14 +412,13 @@ impl Reader<'_> {
                 match self.find(name, column, &header) {
                     Some(position) => {
                         let field = group.schema.field(position);
-                        convert(column.kind, &named(field.name()), field.data_type()).ok_or_else(|| {
-                            Error::ColumnType {
-                                file: file.name.clone(),
-                                column: field.name().clone(),
-                                expected: column.kind.name(),
-                                found: field.data_type().to_string().to_lowercase(),
-                            }
-                        })?
+                        let raw = named(field.name());
+                        let mut typed = convert(column.kind, &raw, field.data_type())
+                            .ok_or_else(|| other_type(file, field, column.kind))?;
+                        if file.format != Format::Parquet && locate::is_one_line(name, column.kind) {
+                            typed.unreadable = Some(format!("strpos({raw}, chr(10)) > 0"));
+                        }
+                        typed
                     }
                     None if column.optional => Typed { sql: null(column.kind).into(), unreadable: None },
                     None => {
@@ -396,10 +440,12 @@ impl Reader<'_> {
                 })
                 .collect();
             found.sort();
-            let columns: Vec<String> = found
-                .iter()
-                .map(|(_, column)| format!("nullif(trim(CAST({} AS VARCHAR)), '')", named(column)))
-                .collect();
+            let mut columns = vec![];
+            for (_, column) in found {
+                let field = group.schema.field_with_name(column).map_err(DataFusionError::from)?;
+                let text = convert(ColumnKind::Text, &named(column), field.data_type());
+                columns.push(text.ok_or_else(|| other_type(file, field, ColumnKind::Text))?.sql);
+            }
             let sql = if columns.is_empty() {
                 no_list().into()
             } else {
@@ -551,18 +597,21 @@ fn header(file: &File, head: &[u8], delimiter: u8) -> Result<Vec<String>> {
         let name = std::str::from_utf8(field).map_err(|_| problem("its header is not UTF-8 text"))?;
         names.push(name.trim_start_matches('\u{feff}').trim().to_owned());
     }
-    let mut sorted: Vec<String> =
-        names.iter().map(|name| name.to_lowercase()).filter(|name| !name.is_empty()).collect();
-    sorted.sort();
-    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Error::SameColumn { file: file.name.clone(), column: twice[0].clone() });
-    }
     // Columns without a name cannot be asked for, but they have their place.
     Ok(names
         .into_iter()
         .enumerate()
         .map(|(position, name)| if name.is_empty() { format!("column {position}") } else { name })
         .collect())
+}
+
+fn other_type(file: &File, field: &Field, expected: ColumnKind) -> Error {
+    Error::ColumnType {
+        file: file.name.clone(),
+        column: field.name().clone(),
+        expected: expected.name(),
+        found: field.data_type().to_string().to_lowercase(),
+    }
 }
 
 /// Nothing, of the type of a column.
@@ -596,6 +645,11 @@ fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Option<Typed> {
     let text = format!("nullif(trim({column}), '')");
     match kind {
         ColumnKind::Id | ColumnKind::Text if is_text => exact(text),
+        // It can be larger than a signed number of 64 bits.
+        ColumnKind::Id if matches!(found, DataType::UInt64) => exact(format!("CAST({column} AS VARCHAR)")),
+        ColumnKind::Integer if matches!(found, DataType::UInt64) => {
+            tried(format!("try_cast({column} AS BIGINT)"))
+        }
         ColumnKind::Id if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
         ColumnKind::Text if found.is_integer() => exact(format!("CAST({column} AS VARCHAR)")),
         ColumnKind::Integer if is_text => tried(format!(
@@ -621,9 +675,16 @@ fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Option<Typed> {
             ))
         }
         ColumnKind::Time
-            if matches!(found, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) =>
+            if matches!(
+                found,
+                DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _) | DataType::Date32
+            ) =>
         {
             exact(format!("arrow_cast({column}, 'Timestamp(Microsecond, None)')"))
+        }
+        // Seconds can be too many to be counted in microseconds.
+        ColumnKind::Time if matches!(found, DataType::Timestamp(..) | DataType::Date64) => {
+            tried(format!("arrow_cast(try_cast({column} AS TIMESTAMP(6)), 'Timestamp(Microsecond, None)')"))
         }
         ColumnKind::Boolean if is_text => {
             let text = format!("lower({text})");

@@ -43,10 +43,10 @@ SELECT
             AND NOT coalesce(array_has(string_to_array(replace($types, ' ', ''), ','), type), false) THEN 'other_type'
         WHEN last_day < first_day THEN 'ends_before_start'
     END AS dropped,
-    -- Admitted again within 30 days after discharge; unknown for claims that are no admissions.
-    CASE WHEN type = 'inpatient' THEN readmitted.claim_id IS NOT NULL END AS readmission,
+    -- Admitted again within 30 days after discharge; unknown for claims that are no admissions, or have no dates.
+    CASE WHEN type = 'inpatient' AND last_day IS NOT NULL THEN readmitted.claim_id IS NOT NULL END AS readmission,
     -- Unknown for whoever is not among the beneficiaries.
-    CASE WHEN people.subject_id IS NOT NULL THEN coalesce(death <= last_day, false) END AS mortality
+    CASE WHEN people.subject_id IS NOT NULL AND last_day IS NOT NULL THEN coalesce(death <= last_day, false) END AS mortality
 FROM each
 LEFT JOIN readmitted ON each.claim_id = readmitted.claim_id
 LEFT JOIN people ON each.subject_id = people.subject_id

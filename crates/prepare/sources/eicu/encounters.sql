@@ -7,9 +7,11 @@ SELECT
         WHEN unitdischargeoffset NOT BETWEEN 0 AND 52560000 THEN 'absurd_time'
         WHEN unitdischargeoffset > $max_hours * 60 THEN 'stay_too_long'
     END AS dropped,
-    -- Another stay in a unit follows in the same stay in the hospital.
-    row_number() OVER (
-        PARTITION BY patienthealthsystemstayid ORDER BY hospitaladmitoffset, patientunitstayid DESC
-    ) > 1 AS readmission,
+    -- Another stay in a unit follows in the same stay in the hospital; unknown where either is not recorded.
+    CASE WHEN patienthealthsystemstayid IS NOT NULL AND hospitaladmitoffset IS NOT NULL THEN
+        row_number() OVER (
+            PARTITION BY patienthealthsystemstayid ORDER BY hospitaladmitoffset, patientunitstayid DESC
+        ) > 1
+    END AS readmission,
     CASE $mortality WHEN 'unit' THEN unitdischargestatus ELSE hospitaldischargestatus END = 'Expired' AS mortality
 FROM patient

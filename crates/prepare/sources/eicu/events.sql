@@ -21,6 +21,7 @@ SELECT
     numeric_value,
     CASE
         WHEN abs(minute) > 52560000 THEN 'absurd_time'
+        WHEN minute IS NULL AND ($after_discharge = 'drop' OR $observe_hours IS NOT NULL) THEN 'no_time'
         WHEN $after_discharge = 'drop' AND minute > patient.unitdischargeoffset THEN 'after_discharge'
         WHEN minute > $observe_hours * 60 THEN 'after_observation'
     END AS dropped

@@ -5,7 +5,10 @@ SELECT
     description,
     time,
     numeric_value,
-    CASE WHEN time > prediction_time THEN 'after_prediction' END AS dropped
+    CASE
+        WHEN time > prediction_time THEN 'after_prediction'
+        WHEN time IS NULL AND prediction_time IS NOT NULL THEN 'no_time'
+    END AS dropped
 FROM events
-LEFT JOIN kinds ON lower(events.kind) = kinds.name
+LEFT JOIN kinds ON lower(events.kind) = lower(kinds.name)
 LEFT JOIN encounters ON events.encounter_id = encounters.encounter_id

@@ -66,10 +66,10 @@ recorded AS (
     UNION ALL
     SELECT encounter, 'treatment', code, description, NULL, wrong FROM treatments
     UNION ALL
-    -- A number goes into a bucket; a word is part of the code.
+    -- A number goes into a bucket; a word is part of the code, but no sentence, which can be about anyone.
     SELECT encounter, 'lab',
-           CASE WHEN value IS NOT NULL THEN concat(code, '=', value) ELSE code END,
-           CASE WHEN value IS NOT NULL
+           CASE WHEN length(value) <= 40 THEN code || '=' || value ELSE code END,
+           CASE WHEN length(value) <= 40
                THEN concat(coalesce(description, code), ': ', coalesce(value_description, value)) ELSE description
            END,
            numeric_value,

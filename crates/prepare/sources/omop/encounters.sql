@@ -36,10 +36,10 @@ SELECT
         ) THEN 'other_visit_type'
         WHEN last_day < first_day THEN 'ends_before_start'
     END AS dropped,
-    -- Admitted again within 30 days after discharge; unknown for visits that are no admissions.
-    CASE WHEN visit_concept_id IN (9201, 262) THEN readmitted.visit_occurrence_id IS NOT NULL END AS readmission,
+    -- Admitted again within 30 days after discharge; unknown for visits that are no admissions, or have no dates.
+    CASE WHEN visit_concept_id IN (9201, 262) AND last_day IS NOT NULL THEN readmitted.visit_occurrence_id IS NOT NULL END AS readmission,
     -- Whoever is not in the table of deaths is alive, unless there is no such table.
-    CASE WHEN (SELECT count(*) FROM death) > 0
+    CASE WHEN (SELECT count(*) FROM death) > 0 AND last_day IS NOT NULL
         THEN coalesce(deaths.day >= first_day AND deaths.day <= last_day, false)
     END AS mortality
 FROM visits

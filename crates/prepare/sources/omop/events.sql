@@ -93,7 +93,7 @@ SELECT
     coded.visit_occurrence_id AS encounter_id,
     kind,
     -- A number goes into a bucket; a concept is part of the code.
-    CASE WHEN value IS NULL THEN code ELSE concat(code, '=', value) END AS code,
+    CASE WHEN value IS NULL THEN code ELSE code || '=' || value END AS code,
     CASE WHEN value IS NULL THEN name ELSE concat(coalesce(name, code), ': ', value_name) END AS description,
     value_as_number AS numeric_value,
     CASE

@@ -1,21 +1,21 @@
 -- The reason of a procedure or a medication is a diagnosis that its encounter treats, also where it was made in an earlier one.
-SELECT encounter AS encounter_id, 'diagnosis' AS kind, concat('SNOMED:', code) AS code, description,
+SELECT encounter AS encounter_id, 'diagnosis' AS kind, 'SNOMED:' || code AS code, description,
        CAST(NULL AS DOUBLE) AS numeric_value
 FROM conditions
 UNION ALL
-SELECT encounter, 'diagnosis', concat('SNOMED:', reasoncode), reasondescription, NULL
+SELECT encounter, 'diagnosis', 'SNOMED:' || reasoncode, reasondescription, NULL
 FROM procedures WHERE reasoncode IS NOT NULL
 UNION ALL
-SELECT encounter, 'diagnosis', concat('SNOMED:', reasoncode), reasondescription, NULL
+SELECT encounter, 'diagnosis', 'SNOMED:' || reasoncode, reasondescription, NULL
 FROM medications WHERE reasoncode IS NOT NULL
 UNION ALL
-SELECT encounter, 'treatment', concat('SNOMED:', code), description, NULL FROM procedures
+SELECT encounter, 'treatment', 'SNOMED:' || code, description, NULL FROM procedures
 UNION ALL
-SELECT encounter, 'treatment', concat('RXNORM:', code), description, NULL FROM medications
+SELECT encounter, 'treatment', 'RXNORM:' || code, description, NULL FROM medications
 UNION ALL
 -- A number goes into a bucket; a word is part of the code.
 SELECT encounter, 'lab',
-       CASE WHEN type = 'text' THEN concat('LOINC:', code, '=', value) ELSE concat('LOINC:', code) END,
+       CASE WHEN type = 'text' THEN 'LOINC:' || code || '=' || value ELSE 'LOINC:' || code END,
        CASE WHEN type = 'text' THEN concat(description, ': ', value) ELSE description END,
        CASE WHEN coalesce(type, 'numeric') = 'numeric' THEN try_cast(value AS DOUBLE) END
 FROM observations

@@ -37,10 +37,9 @@ fn a_missing_table_names_what_is_there() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), &[("eicu/patients.csv", "patientunitstayid\n1\n"), ("eicu/diagnosis.csv", "a\n1\n")]);
     let said = failure(home.path(), "eicu eicu --table admissiondx=eicu/diagnosis.csv --out data");
-    assert!(
-        said.starts_with("error: eicu/diagnosis.csv: no column `admitdxenteredoffset`; it has: a\n"),
-        "{said}"
-    );
+    let none =
+        "error: eicu/diagnosis.csv: its first line has none of the expected columns: admitdxenteredoffset, ";
+    assert!(said.starts_with(none), "{said}");
     let said = failure(home.path(), "eicu eicu --out data");
     assert!(
         said.starts_with("error: eicu has no table `admissiondx`; it has: diagnosis, patients\nhint: "),
@@ -202,4 +201,78 @@ fn an_existing_dataset_is_replaced_only_on_request() {
         said.starts_with("error: no encounter is left: of 1 read, 1 dropped as too_few_diagnosis\n"),
         "{said}"
     );
+}
+
+#[test]
+fn an_open_quote_does_not_swallow_the_rest_of_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    let rows: String = (0..50)
+        .map(|row| format!("{row},s,dx,I{row}\n{row},s,rx,{}a\n", if row == 9 { "\"" } else { "" }))
+        .collect();
+    write(home.path(), &[("e.csv", &format!("{HEADER}\n{rows}"))]);
+    let said = failure(home.path(), "events e.csv --out data --strict");
+    assert!(
+        said.starts_with("error: e.csv: row 20: column `code`: holds a line break; is a quote left open?"),
+        "{said}"
+    );
+    let counts = super::json(home.path(), "events e.csv --dry-run");
+    assert_eq!(counts["rows_unreadable"], serde_json::json!({"events.code": 1}));
+}
+
+#[test]
+fn a_first_line_that_is_no_header_is_not_shown() {
+    let said = event_failure(format!("1,{SECRET},dx,I10\n2,{SECRET},dx,I10\n").as_bytes(), "");
+    assert!(
+        said.starts_with(
+            "error: e.csv: its first line has none of the expected columns: code, description, "
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_said_of_columns_and_delimiters_is_heeded_or_refused() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("e.csv", "encounter_id;subject_id;kind;code\n1;2;dx;x\n1;2;rx;y\n")]);
+    prepare(home.path(), "events e.csv --dry-run --delimiter ;").assert().success();
+    for column in ["cdoe=code", "code=nowhere", "encounters.prediction_time=wehn"] {
+        let said = failure(home.path(), &format!("events e.csv --delimiter ; --dry-run --column {column}"));
+        assert!(said.starts_with(&format!("error: option `column`: {column} is not allowed; ")), "{said}");
+    }
+    let said = failure(home.path(), "events e.csv --delimiter ; --out data --prior data/prior.parquet");
+    assert!(said.starts_with("error: option `prior`: data/prior.parquet is not allowed; "), "{said}");
+}
+
+#[test]
+fn encounters_that_make_no_sense_are_refused_when_asked() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n2,s,dx,I10\n2,{SECRET},rx,a\n"))],
+    );
+    assert_eq!(
+        super::json(home.path(), "events e.csv --dry-run")["dropped"],
+        serde_json::json!({"two_subjects": 1})
+    );
+    let said = failure(home.path(), "events e.csv --dry-run --strict");
+    assert!(said.starts_with("error: 1 encounters dropped: two_subjects "), "{said}");
+    let said = failure(home.path(), "events e.csv --dry-run --strict --min-cell 5");
+    assert!(said.starts_with("error: <5 encounters dropped: two_subjects "), "{said}");
+}
+
+#[test]
+fn labels_that_cannot_be_joined_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            ("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n")),
+            ("bad.csv", "encounter_id,late\n1,perhaps\n"),
+            ("taken.csv", "encounter_id,dropped\n1,true\n"),
+        ],
+    );
+    let said = failure(home.path(), "events e.csv --dry-run --labels bad.csv");
+    assert_eq!(said, "error: bad.csv: row 1: column `late`: expected true or false\n");
+    let said = failure(home.path(), "events e.csv --dry-run --labels taken.csv");
+    assert!(said.starts_with("error: taken.csv: two columns are called `dropped`\n"), "{said}");
 }

@@ -55,3 +55,32 @@ fn real_synthea_output_gives_edges() {
     assert_eq!(json!(dataset.manifest().encounters), counts["encounters_kept"]);
     assert!(dataset.manifest().source.findings["lab_bounds"].as_object().unwrap().len() > 10);
 }
+
+#[test]
+fn an_admission_within_another_is_no_readmission_and_what_has_no_end_is_unknown() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "csv/encounters.csv",
+                "Id,START,STOP,PATIENT,ENCOUNTERCLASS\n\
+             e1,2020-01-01T10:00:00Z,2020-01-09T10:00:00Z,p1,inpatient\n\
+             e2,2020-01-03T10:00:00Z,2020-01-04T10:00:00Z,p1,inpatient\n\
+             e3,2020-02-01T10:00:00Z,,p1,inpatient\n",
+            ),
+            ("csv/conditions.csv", "ENCOUNTER,CODE\ne1,1\ne2,1\ne3,1\ne3,\n"),
+            ("csv/procedures.csv", "ENCOUNTER,CODE\ne1,10\ne2,10\ne3,10\n"),
+        ],
+    );
+    let counts = json(home.path(), "synthea csv --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "e1 of p1: SNOMED:1 | SNOMED:10 | , readmission=true",
+            "e2 of p1: SNOMED:1 | SNOMED:10 | , readmission=true",
+            "e3 of p1: SNOMED:1 | SNOMED:10 | , readmission=?",
+        ]
+    );
+    assert_eq!(counts["events_dropped"], json!({"no_code": 1}));
+}
