@@ -70,7 +70,7 @@ pub enum Error {
     },
 
     /// The first line of a text file is no header.
-    #[error("{file}: its first line has none of the expected columns: {}", list(expected))]
+    #[error("{file}: its first line does not name the expected columns: {}", list(expected))]
     NoHeader {
         /// The file.
         file: String,

@@ -345,14 +345,14 @@ impl Reader<'_> {
                 }
             }
             let expected: Vec<String> = self.table.columns.keys().cloned().collect();
-            if !self.table.columns.iter().any(|(name, column)| self.find(name, column, &header).is_some()) {
+            if !header.iter().all(|name| is_name(name)) {
                 return Err(Error::NoHeader { file: file.name.clone(), expected });
             }
             return Err(Error::MissingColumn { file: file.name.clone(), column, found: header });
         }
         let mut sorted: Vec<String> = header.iter().map(|name| name.to_lowercase()).collect();
         sorted.sort();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && is_name(&pair[0])) {
             return Err(Error::SameColumn { file: file.name.clone(), column: twice[0].clone() });
         }
         Ok(Arc::new(Schema::new(
@@ -574,6 +574,14 @@ impl Reader<'_> {
         }
         Ok(found)
     }
+}
+
+/// Whether a field of the first line can be shown: it looks like the name of a column, and not like a number, a date or a patient.
+fn is_name(field: &str) -> bool {
+    let is_plain = |letter: char| letter.is_alphanumeric() || " _.#/()%".contains(letter);
+    field.len() <= 64
+        && field.starts_with(|first: char| first.is_alphabetic() || first == '_')
+        && field.chars().all(is_plain)
 }
 
 /// The names in the first line of a text file.
