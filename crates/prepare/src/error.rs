@@ -281,12 +281,6 @@ impl Error {
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
         let root = error.find_root();
-        if let DataFusionError::External(inner) = root
-            && let Some(problem) = inner.downcast_ref::<Interrupt>()
-        {
-            let Interrupt = problem;
-            return Error::Interrupted;
-        }
         match root {
             DataFusionError::ResourcesExhausted(_) => Error::Memory { limit: None },
             _ if std::env::var_os("GCT_ENGINE_ERRORS").is_some() => Error::Engine { kind: error.to_string() },
@@ -317,11 +311,6 @@ fn arrow_kind(error: &ArrowError) -> &'static str {
         _ => "a computation failed",
     }
 }
-
-/// What the engine carries when the user stops a query.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub(crate) struct Interrupt;
 
 /// Names, or that there are none; not more than a screen holds.
 fn list(names: &[String]) -> String {

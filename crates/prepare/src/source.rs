@@ -217,8 +217,8 @@ static BUILTIN: &[Files] = &[
     builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
     builtin!("omop"),
-    builtin!("claims", with = "kinds.csv"),
-    builtin!("fhir", links = "links.sql"),
+    builtin!("claims", with = "claim_dates.sql" "kinds.csv"),
+    builtin!("fhir", links = "links.sql", with = "conditions.sql" "treatments.sql" "visits.sql"),
     builtin!("events", links = "links.sql", with = "kinds.csv"),
 ];
 

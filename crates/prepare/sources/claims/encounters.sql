@@ -1,12 +1,5 @@
 -- A claim is an encounter, however many rows it has.
-WITH rows AS (
-    SELECT claim_id, subject_id, from_date, thru_date, lower(claim_type) AS type FROM claims WHERE $layout = 'long'
-    UNION ALL
-    SELECT claim_id, subject_id, from_date, thru_date, 'inpatient' FROM inpatient WHERE $layout = 'wide'
-    UNION ALL
-    SELECT claim_id, subject_id, from_date, thru_date, 'outpatient' FROM outpatient WHERE $layout = 'wide'
-),
-each AS (
+WITH each AS (
     SELECT
         claim_id,
         min(subject_id) AS subject_id,
@@ -15,7 +8,7 @@ each AS (
         max(date_trunc('day', coalesce(thru_date, from_date))) AS last_day,
         min(type) AS type,
         min(type) <> max(type) AS has_two_types
-    FROM rows
+    FROM claim_dates
     WHERE claim_id IS NOT NULL
     GROUP BY claim_id
 ),

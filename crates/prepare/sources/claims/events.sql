@@ -1,14 +1,7 @@
-WITH dates AS (
-    SELECT claim_id, subject_id, from_date, thru_date, lower(claim_type) AS type FROM claims WHERE $layout = 'long'
-    UNION ALL
-    SELECT claim_id, subject_id, from_date, thru_date, 'inpatient' FROM inpatient WHERE $layout = 'wide'
-    UNION ALL
-    SELECT claim_id, subject_id, from_date, thru_date, 'outpatient' FROM outpatient WHERE $layout = 'wide'
-),
-each AS (
+WITH each AS (
     SELECT claim_id, min(subject_id) AS subject_id, min(date_trunc('day', from_date)) AS first_day,
            max(date_trunc('day', coalesce(thru_date, from_date))) AS last_day
-    FROM dates
+    FROM claim_dates
     WHERE $types IS NULL OR coalesce(array_has(string_to_array(replace($types, ' ', ''), ','), type), false)
     GROUP BY claim_id
 ),

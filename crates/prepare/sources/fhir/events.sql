@@ -1,31 +1,5 @@
 -- The reason of a procedure or a medication is a diagnosis that its encounter treats, also where it was made in an earlier one.
-WITH encounters AS (
-    SELECT *
-    FROM encounter
-    QUALIFY row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
-),
-conditions AS (
-    SELECT
-        *,
-        CASE status WHEN 'entered-in-error' THEN 'entered_in_error' WHEN 'refuted' THEN 'refuted' END AS wrong
-    FROM condition
-    QUALIFY row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
-),
-medications AS (
-    SELECT *
-    FROM medication
-    QUALIFY row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
-),
-requests AS (
-    SELECT *
-    FROM medication_request
-    QUALIFY row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
-),
-procedures AS (
-    SELECT *
-    FROM procedure
-    QUALIFY row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
-),
+WITH
 -- The rows of one observation, which are those of its components, are of one version.
 observations AS (
     SELECT *
@@ -33,25 +7,11 @@ observations AS (
     WHERE $observations = 'all' OR ($observations = 'laboratory' AND coalesce(category, 'laboratory') = 'laboratory')
     QUALIFY rank() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
 ),
-treatments AS (
-    SELECT resource, encounter, code, description,
-           CASE status WHEN 'entered-in-error' THEN 'entered_in_error' WHEN 'not-done' THEN 'not_done' END AS wrong
-    FROM procedures
-    UNION ALL
-    SELECT requests.resource, encounter, coalesce(requests.code, medications.code),
-           coalesce(requests.description, medications.description),
-           CASE
-               WHEN status = 'entered-in-error' THEN 'entered_in_error'
-               WHEN status = 'cancelled' OR do_not_perform THEN 'not_done'
-           END
-    FROM requests
-    LEFT JOIN medications ON requests.medication = medications.id
-),
 -- What has reasons: treatments, and encounters, whose reasons are their diagnoses.
 treated AS (
     SELECT resource, encounter FROM treatments WHERE wrong IS NULL
     UNION ALL
-    SELECT resource, id FROM encounters
+    SELECT resource, id FROM visits
 ),
 recorded AS (
     SELECT encounter, 'diagnosis' AS kind, code, description, CAST(NULL AS DOUBLE) AS numeric_value, wrong
