@@ -26,11 +26,22 @@ pub(crate) struct AskedArguments {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum WhichName {
+pub(crate) enum WhichName {
     Train,
     Validation,
     Test,
     All,
+}
+
+impl WhichName {
+    pub(crate) fn which(self) -> Which {
+        match self {
+            WhichName::All => Which::All,
+            WhichName::Train => Which::Part(Part::Train),
+            WhichName::Validation => Which::Part(Part::Validation),
+            WhichName::Test => Which::Part(Part::Test),
+        }
+    }
 }
 
 impl AskedArguments {
@@ -42,13 +53,7 @@ impl AskedArguments {
     /// Opens the run and the dataset.
     pub(crate) fn open(&self) -> gct::Result<(Run, Dataset, Which)> {
         let (run, dataset) = open(&self.run, self.data.as_deref())?;
-        let which = match self.split {
-            None => Which::default_for(&run, &dataset),
-            Some(WhichName::All) => Which::All,
-            Some(WhichName::Train) => Which::Part(Part::Train),
-            Some(WhichName::Validation) => Which::Part(Part::Validation),
-            Some(WhichName::Test) => Which::Part(Part::Test),
-        };
+        let which = self.split.map_or_else(|| Which::default_for(&run, &dataset), WhichName::which);
         Ok((run, dataset, which))
     }
 }

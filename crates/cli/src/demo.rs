@@ -15,6 +15,7 @@ use gct::metric::Bootstrap;
 use gct::model::{Config, Dropouts};
 use gct::picture::{self, Line, Series};
 use gct::predict::explain;
+use gct::report::{Looked, Options};
 use gct::run::{Decay, Run, Settings};
 use gct::split::Part;
 use gct::synth::{Findings, Progress};
@@ -58,6 +59,9 @@ pub(crate) struct Arguments {
 
 const MODELS: [&str; 3] = ["gct", "transformer", "shallow"];
 
+/// The page that shows all of it.
+const PAGE: &str = "report.html";
+
 /// Fewer encounters than this may leave a part of the split empty.
 const FEWEST: u64 = 200;
 
@@ -88,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let ceiling = &findings.ceiling.ceiling_joint;
     let report = arguments.out.join("report");
     draw(&report, &dataset, &trained, ceiling)?;
+    write(&report.join(PAGE), &page(&dataset, &trained, quiet)?, Overwrite::Replace)?;
     let summary = summary(arguments, &trained, ceiling, start.elapsed().as_secs_f64());
     write(&report.join("summary.json"), &format!("{summary:#}\n"), Overwrite::Replace)?;
     if arguments.json {
@@ -96,11 +101,11 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let mut text = table(&trained, ceiling);
     text += &format!(
         "\n{} encounters, {} steps each, in {:.0} s. Higher is better, but for KL, which is that of attention from the truth.\n\
-         Pictures are in {}.\n\nnext:\n",
+         Open {} in a browser; pictures are beside it.\n\nnext:\n",
         count(dataset.manifest().encounters),
         count(arguments.steps),
         start.elapsed().as_secs_f64(),
-        report.display()
+        report.join(PAGE).display()
     );
     // As it was called, so that the lines can be copied.
     let program = std::env::args().next().unwrap_or_else(|| "gct".into());
@@ -277,6 +282,17 @@ fn summary(
         "ceiling": ceiling,
         "seconds": seconds,
     })
+}
+
+/// All of it as one page.
+fn page(dataset: &Dataset, trained: &[Trained], quiet: bool) -> gct::Result<String> {
+    let looked: Vec<Looked<'_>> = (trained.iter())
+        .map(|Trained { run, .. }| {
+            let name = run.settings().model.name().to_owned();
+            Looked { name, run, dataset, which: Which::Part(Part::Test) }
+        })
+        .collect();
+    crate::report::page(&looked, Options::default(), quiet)
 }
 
 /// Learning curves, and what GCT and Transformer believe about one encounter.

@@ -6,14 +6,19 @@ use std::sync::Mutex;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use gct::dataset::Dataset;
+use gct::dataset::{Dataset, Overwrite};
 use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
+use gct::infer::Which;
 use gct::overrides::merge;
+use gct::report::{Looked, Options};
+use gct::run::Run;
+use gct::split::Part;
 use gct::synth::Progress;
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::STOP;
+use crate::explain::write;
 use crate::settings::assignment;
 use crate::terminal::{self, count, score};
 
@@ -105,6 +110,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), watch);
     display.finish();
     let outcome = outcome.map_err(terminal::go_on_again)?;
+    page(&experiment, &dataset, out, quiet)?;
     tables(&[experiment], out, Some(&outcome), arguments.json)?;
     match &outcome.failed[..] {
         [] => Ok(()),
@@ -123,6 +129,28 @@ fn data(experiment: &Experiment, arguments: &Arguments, out: &Path, quiet: bool)
     });
     bar.finish_and_clear();
     Ok(dataset?)
+}
+
+/// Writes a page that compares what was trained with the first split.
+fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> Result<()> {
+    let trials = experiment.trials(&dataset.manifest().source.kind)?;
+    let is_first = |trial: &&Trial| Some(&trial.settings.split.seed) == experiment.split_seeds.first();
+    let mut runs = Vec::new();
+    for trial in trials.iter().filter(is_first) {
+        // Others may be on another machine, or under way.
+        let is_finished = trial.finished(out, &dataset.manifest().files.encounters.sha256)?.is_some();
+        if is_finished && trial.run_folder(out).exists() {
+            runs.push((trial.name(), Run::open(&trial.run_folder(out))?));
+        }
+    }
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let looked: Vec<Looked<'_>> = (runs.iter())
+        .map(|(name, run)| Looked { name: name.clone(), run, dataset, which: Which::Part(Part::Test) })
+        .collect();
+    let html = crate::report::page(&looked, Options { encounters: 50, ..Options::default() }, quiet)?;
+    Ok(write(&out.join(format!("{}.html", experiment.name)), &html, Overwrite::Replace)?)
 }
 
 /// Writes and prints the tables of experiments.

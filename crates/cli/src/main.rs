@@ -21,6 +21,7 @@ mod output;
 mod predict;
 mod prepare;
 mod prior;
+mod report;
 mod runs;
 mod settings;
 mod split;
@@ -52,7 +53,8 @@ const EXAMPLES: &str = "Examples:
   gct prepare eicu eicu-crd --out eicu
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct evaluate runs/gct
-  gct explain runs/gct --graph graph.svg";
+  gct explain runs/gct --graph graph.svg
+  gct report runs/gct --out report.html";
 
 #[derive(Subcommand)]
 enum Command {
@@ -68,6 +70,7 @@ enum Command {
     Predict(predict::Arguments),
     Embed(embed::Arguments),
     Explain(explain::Arguments),
+    Report(report::Arguments),
     Experiment(experiment::Arguments),
     Tune(tune::Arguments),
 }
@@ -119,6 +122,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Embed(arguments) => embed::run(&arguments, quiet),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments, quiet),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),
         Command::Tune(arguments) => tune::run(&arguments, quiet),
     }?;

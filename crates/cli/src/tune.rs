@@ -1,19 +1,24 @@
 //! `gct tune`: good hyperparameters.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use gct::dataset::Dataset;
+use gct::dataset::{Dataset, Overwrite};
+use gct::infer::Which;
+use gct::report::{Looked, Options};
+use gct::run::Run;
+use gct::split::Part;
 use gct::tune::{self, End, Event, Plan, Space, Strategy, Tuning, Watch};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::STOP;
+use crate::explain::write;
 use crate::settings::SettingsArguments;
 use crate::terminal::{self, count, score};
 
@@ -145,6 +150,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     display.finish();
     let tuning = tuning.map_err(terminal::go_on_again)?;
     tune::write(&tuning)?;
+    page(&tuning, &dataset, &arguments.out, quiet)?;
     report(arguments, &tuning)
 }
 
@@ -172,6 +178,20 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
         space,
         settings,
     })
+}
+
+/// Writes a page of the best trial. It looks at the validation split, as tuning does.
+fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<()> {
+    let Some((trial, _)) = tuning.best()? else { return Ok(()) };
+    let folder = tuning.run_folder(trial);
+    if !folder.exists() {
+        return Ok(());
+    }
+    let run = Run::open(&folder)?;
+    let name = format!("trial {}", trial + 1);
+    let looked = Looked { name, run: &run, dataset, which: Which::Part(Part::Validation) };
+    let html = crate::report::page(&[looked], Options::default(), quiet)?;
+    Ok(write(&out.join("report.html"), &html, Overwrite::Replace)?)
 }
 
 fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {

@@ -260,7 +260,7 @@ fn is_largest(logits: &[f32], place: usize) -> bool {
 }
 
 /// Cross entropy of a class and the logits of all classes.
-fn class_loss(logits: &[f32], class: usize) -> f64 {
+pub(crate) fn class_loss(logits: &[f32], class: usize) -> f64 {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = logits.iter().map(|logit| (f64::from(*logit) - largest).exp()).sum();
     sum.ln() + largest - f64::from(logits[class])

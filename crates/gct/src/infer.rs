@@ -227,7 +227,12 @@ impl<'a> Asker<'a> {
 
     /// An encounter in numbers, as it is asked about.
     pub fn example(&self, encounter: &Encounter) -> Example {
-        self.view.example(encounter, Hide::ByEncounter)
+        self.example_hiding(encounter, Hide::ByEncounter)
+    }
+
+    /// The same with a choice of what is hidden, if the task hides something.
+    pub fn example_hiding(&self, encounter: &Encounter, hide: Hide) -> Example {
+        self.view.example(encounter, hide)
     }
 
     /// What the model says of each encounter: see [`Frozen::answers`].
@@ -238,7 +243,20 @@ impl<'a> Asker<'a> {
     /// # Panics
     /// If one cannot be asked about.
     pub fn answers(&self, encounters: &[Encounter]) -> Result<Vec<Vec<f32>>> {
-        let answers = self.map(encounters, |model, examples, pool| model.answers(examples, pool));
+        self.answers_to(encounters, |encounter| self.example(encounter))
+    }
+
+    /// The same of anything that `example` makes an example of.
+    ///
+    /// # Errors
+    /// If an answer is not a number.
+    pub fn answers_to<Q: Sync>(
+        &self,
+        questions: &[Q],
+        example: impl Fn(&Q) -> Example + Sync,
+    ) -> Result<Vec<Vec<f32>>> {
+        let answers =
+            self.map_examples(questions, example, |model, examples, pool| model.answers(examples, pool));
         match answers.iter().flatten().all(|logit| logit.is_finite()) {
             true => Ok(answers),
             false => Err(Error::NoAnswer),
@@ -251,15 +269,25 @@ impl<'a> Asker<'a> {
         encounters: &[Encounter],
         ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
     ) -> Vec<R> {
-        let share = |encounters: &[Encounter]| {
+        self.map_examples(encounters, |encounter| self.example(encounter), ask)
+    }
+
+    /// The same of anything that `example` makes an example of.
+    pub fn map_examples<Q: Sync, R: Send>(
+        &self,
+        questions: &[Q],
+        example: impl Fn(&Q) -> Example + Sync,
+        ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
+    ) -> Vec<R> {
+        let share = |questions: &[Q]| {
             let free = || self.pools.lock().unwrap_or_else(PoisonError::into_inner);
             let mut pool = free().pop().unwrap_or_default();
-            let examples: Vec<Example> = encounters.iter().map(|one| self.example(one)).collect();
+            let examples: Vec<Example> = questions.iter().map(&example).collect();
             let answers = ask(&self.model, &examples, &mut pool);
             free().push(pool);
             answers
         };
-        encounters.par_chunks(SHARE).flat_map_iter(share).collect()
+        questions.par_chunks(SHARE).flat_map_iter(share).collect()
     }
 }
 

@@ -84,6 +84,12 @@ pub mod picture;
 /// Predictions, embeddings and explanations to take away.
 pub mod predict;
 
+/// The paper's own figures.
+pub mod paper;
+
+/// What runs found, as one page to look at.
+pub mod report;
+
 /// The best score that any model can reach on synthetic data, and two simple rules beside it.
 pub mod ceiling;
 

@@ -96,6 +96,8 @@ pub enum Hide {
     ByEncounter,
     /// Another one for each key.
     ByKey(u64),
+    /// The one at this position among the encounter's diagnoses.
+    Position(usize),
 }
 
 /// What an encounter becomes for a task.
@@ -129,6 +131,7 @@ pub(crate) fn hidden_position(encounter: &Encounter, hide: Hide) -> usize {
     let diagnoses = encounter.codes.diagnosis.len();
     match hide {
         Hide::ByKey(key) => Xoshiro256PlusPlus::seed_from_u64(key).random_range(0..diagnoses),
+        Hide::Position(position) => position,
         Hide::ByEncounter => {
             let digest = Sha256::digest(format!("gct-hidden-1\0{}", encounter.id.as_str()));
             let number = u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes"));

@@ -6,6 +6,7 @@ mod bad_input;
 mod experiment;
 mod inspect;
 mod prior;
+mod report;
 mod split;
 mod synth;
 mod train;

@@ -56,7 +56,7 @@ fn the_best_settings_are_those_of_the_best_trial_and_can_be_trained_with() {
     let tuned = home.join("tuned");
     assert_eq!(
         names(&tuned),
-        ["best.toml", "history.csv", "history.svg", "trials", "trials.json", "tune.toml"]
+        ["best.toml", "history.csv", "history.svg", "report.html", "trials", "trials.json", "tune.toml"]
     );
     let trials = trials(&tuned);
     let values: Vec<f64> =

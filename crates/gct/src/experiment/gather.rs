@@ -5,9 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::trial::{Finished, Measured};
-use super::{About, Experiment, paper};
+use super::{About, Experiment};
 use crate::error::Result;
 use crate::metric::{Difference, paired};
+use crate::paper;
 use crate::split::Part;
 use crate::task::Task;
 

@@ -54,7 +54,6 @@ use crate::task::Task;
 
 mod data;
 mod gather;
-mod paper;
 mod render;
 mod trial;
 mod workers;

@@ -4,9 +4,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::gather::{Cell, Findings};
-use super::{About, Experiment, paper};
+use super::{About, Experiment};
 use crate::dataset::write_own;
 use crate::error::Result;
+use crate::paper;
 use crate::picture::{self, Line, Series};
 use crate::record::CodeKind;
 use crate::task::Task;

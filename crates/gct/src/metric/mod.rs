@@ -5,6 +5,7 @@
 //! | `Ranking` | scores, one by one or in bulk | AUCPR and AUROC |
 //! | `SubjectRanking` | scores of subjects | the same, with intervals |
 //! | `Predictions` | logits of yes or no | accuracy, log loss, Brier score, calibration error; intervals |
+//! | `CurveTally` | logits of yes or no | precision-recall, ROC and calibration curves |
 //! | `Means` | any number per example | its mean, with an interval |
 //! | `kl`, `entropy` | rows of attention | how far apart, how spread out; in nats |
 //! | `paired` | differences over splits | whether one model is better than another |
@@ -14,6 +15,7 @@
 use serde::{Deserialize, Serialize};
 
 mod bootstrap;
+mod curves;
 mod means;
 mod paired;
 mod predictions;
@@ -22,9 +24,10 @@ mod rows;
 mod subject_ranking;
 
 pub use bootstrap::Bootstrap;
+pub use curves::{CalibrationBin, CurveTally, Curves};
 pub use means::Means;
 pub use paired::{Difference, paired};
-pub use predictions::{PredictionFigures, Predictions};
+pub use predictions::{PredictionFigures, Predictions, log_loss};
 pub use ranking::{Areas, Ranking};
 pub use rows::{entropy, kl};
 pub use subject_ranking::{AreaFigures, Scored, SubjectRanking};

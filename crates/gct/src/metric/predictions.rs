@@ -47,7 +47,7 @@ impl Predictions {
         let excess = probability - f64::from(positive);
         let bin = ((probability * BINS as f64) as usize).min(BINS - 1);
         self.right.add(f64::from((logit > 0.0) == positive), subject);
-        self.log_loss.add(softplus(if positive { -logit } else { logit }), subject);
+        self.log_loss.add(log_loss(logit, positive), subject);
         self.squared_error.add(excess * excess, subject);
         self.excess.add(std::array::from_fn(|of| if of == bin { excess } else { 0.0 }), subject);
     }
@@ -62,6 +62,11 @@ impl Predictions {
             calibration_error: self.excess.figure(bootstrap, |excess| excess.iter().map(|of| of.abs()).sum()),
         }
     }
+}
+
+/// Minus the logarithm of the probability of what happened, in nats.
+pub fn log_loss(logit: f64, positive: bool) -> f64 {
+    softplus(if positive { -logit } else { logit })
 }
 
 /// ln(1 + e^x), without the overflow.

@@ -40,16 +40,31 @@ impl Ranking {
     }
 
     /// Sorts, and gives both areas under the curves.
-    pub fn areas(mut self) -> Areas {
-        self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
+    pub fn areas(self) -> Areas {
         let mut curve = Curve::default();
+        self.each_threshold(|positives, negatives| curve.step(positives, negatives));
+        curve.areas()
+    }
+
+    /// Sorts, and gives how many positives and negatives are at or above each threshold, from the highest down.
+    pub(super) fn steps(self) -> Vec<(u64, u64)> {
+        let (mut steps, mut above) = (Vec::new(), (0, 0));
+        self.each_threshold(|positives, negatives| {
+            above = (above.0 + positives, above.1 + negatives);
+            steps.push(above);
+        });
+        steps
+    }
+
+    /// Tells of each score, from the highest down, how many positives and negatives have it.
+    fn each_threshold(mut self, mut each: impl FnMut(u64, u64)) {
+        self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
         for threshold in self.scored.chunk_by(|a, b| a.score == b.score) {
-            curve.step(
+            each(
                 threshold.iter().map(|tie| u64::from(tie.positives)).sum(),
                 threshold.iter().map(|tie| u64::from(tie.negatives)).sum(),
             );
         }
-        curve.areas()
     }
 }
 

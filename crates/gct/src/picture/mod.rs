@@ -16,6 +16,8 @@ pub use bars::bars;
 pub use curves::{Line, Series, curves};
 pub use graph::graph;
 
+use serde::Serialize;
+
 /// The kinds of nodes, from the visit down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -64,11 +66,25 @@ impl Node {
     }
 }
 
+/// A part of a model that says something about pairs of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// P, which it begins with.
+    Prior,
+    /// The attention of a block.
+    Attention,
+    /// How probable it finds an edge.
+    Probability,
+}
+
 /// Who attends to whom in one part of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// What the part is called: `P`, `block 1`.
+    /// What the part is called: `P`, `block 2`.
     pub name: String,
+    /// What it is.
+    pub part: Part,
     /// A square matrix, row after row: cell (i, j) is what node i gives to node j, from 0 to 1.
     pub attention: Vec<f32>,
 }
@@ -87,7 +103,7 @@ pub struct Structure {
 impl Structure {
     fn check(&self) {
         let nodes = self.nodes.len();
-        for Layer { name, attention } in &self.layers {
+        for Layer { name, attention, .. } in &self.layers {
             assert_eq!(attention.len(), nodes * nodes, "attention of {name} between {nodes} nodes");
         }
         for &(cause, effect) in self.edges.iter().flatten() {
@@ -121,7 +137,8 @@ mod tests {
             }));
         }
         let silence = vec![0.0; nodes.len() * nodes.len()];
-        let layer = |name: &&str| Layer { name: (*name).into(), attention: silence.clone() };
+        let layer =
+            |name: &&str| Layer { name: (*name).into(), part: Part::Attention, attention: silence.clone() };
         Structure { layers: layers.iter().map(layer).collect(), nodes, edges: None }
     }
 

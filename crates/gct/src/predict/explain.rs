@@ -10,10 +10,10 @@ use crate::evaluate::{attention_of, nothing_to_ask, pairs};
 use crate::graph;
 use crate::infer::{Asker, Reader, Which};
 use crate::model::Config;
-use crate::picture::{Kind, Layer, Node, Structure};
+use crate::picture::{Kind, Layer, Node, Part, Structure};
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
-use crate::task::Task;
+use crate::task::{Hide, Task, hidden_position};
 
 /// How many guesses of a hidden diagnosis are told.
 const GUESSES: usize = 5;
@@ -27,6 +27,8 @@ pub struct Explanation {
     pub answers: Vec<Answer>,
     /// The node that was hidden from the model.
     pub hidden: Option<usize>,
+    /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row after row.
+    pub connected: Option<Vec<f32>>,
 }
 
 /// One thing that a model predicts.
@@ -96,67 +98,135 @@ pub fn explain(
         return Err(Error::CannotAsk { missing });
     }
     let columns = run.settings().task.columns(&dataset.manifest().labels).unwrap_or_default();
-    of_encounter(run, &asker, &columns, &encounter)
+    Explainer { run, asker, columns }.explain(&encounter, Hide::ByEncounter)
 }
 
-fn of_encounter(
-    run: &Run,
-    asker: &Asker<'_>,
-    columns: &[usize],
-    encounter: &Encounter,
-) -> Result<Explanation> {
-    let mut nodes = nodes(run, encounter);
-    let hidden = (*asker.task() == Task::MaskedDiagnosis).then(|| {
-        graph::Nodes::of(encounter).range(CodeKind::Diagnosis).start + asker.hidden_position(encounter)
-    });
-    if let Some(hidden) = hidden {
-        nodes[hidden].label += " (hidden)";
+/// A run with its model, asked about encounters that come from anywhere.
+pub struct Explainer<'a> {
+    run: &'a Run,
+    asker: Asker<'a>,
+    columns: Vec<usize>,
+}
+
+impl<'a> Explainer<'a> {
+    /// Loads the model. `columns` are where encounters have the labels of the task, if they have them: see [`Task::columns`].
+    ///
+    /// # Errors
+    /// If the run has no model, or its file is damaged.
+    pub fn new(run: &'a Run, columns: Vec<usize>) -> Result<Self> {
+        Ok(Explainer { run, asker: Asker::new(&run.model()?, run.view()), columns })
     }
-    let attentions = attention_of(asker.model(), &asker.example(encounter));
-    let name = |block: usize| match asker.model().config() {
-        Config::Gct(_) if block == 0 => "block 1, which is P".to_owned(),
-        _ => format!("block {}", block + 1),
-    };
-    let layer = |(block, attention): (usize, Vec<f32>)| Layer { name: name(block), attention };
-    let structure = Structure {
-        layers: attentions.into_iter().enumerate().map(layer).collect(),
-        edges: graph::edges(encounter).map(Iterator::collect),
-        nodes,
-    };
-    let answer = asker.answers(std::slice::from_ref(encounter))?.swap_remove(0);
-    let answers = match asker.task() {
-        Task::MaskedDiagnosis => {
-            let (shares, hidden) = (probabilities(&answer), asker.hidden(encounter) as usize);
-            let guess = |id: usize| Answer {
-                what: run.vocabulary().diagnosis[id].code.clone(),
-                probability: shares[id],
-                truth: Some(id == hidden),
-            };
-            let mut guesses = largest(&shares, GUESSES);
-            // What it should have said is told, however far down it is.
-            guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
-            guesses.into_iter().map(guess).collect()
+
+    /// The model with what it takes to ask it.
+    pub fn asker(&self) -> &Asker<'a> {
+        &self.asker
+    }
+
+    /// What an encounter lacks to be asked about.
+    pub fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
+        self.asker.missing(encounter)
+    }
+
+    /// The nodes of an encounter, the visit first.
+    pub fn nodes(&self, encounter: &Encounter) -> Vec<Node> {
+        nodes(self.run, encounter)
+    }
+
+    /// What the model believes about an encounter.
+    ///
+    /// # Errors
+    /// If an answer is not a number.
+    ///
+    /// # Panics
+    /// If it cannot be asked about: see [`Explainer::missing`].
+    pub fn explain(&self, encounter: &Encounter, hide: Hide) -> Result<Explanation> {
+        let (asker, mut nodes) = (&self.asker, self.nodes(encounter));
+        let example = asker.example_hiding(encounter, hide);
+        let hidden = example.hidden.map(|(node, _)| node);
+        if let Some(hidden) = hidden {
+            nodes[hidden].label += " (hidden)";
         }
-        Task::GraphReconstruction => connections(encounter, &structure, &answer),
-        task => (task.labels().into_iter().zip(&answer).enumerate())
-            .map(|(place, (label, logit))| Answer {
-                what: label,
-                probability: probability(*logit),
-                truth: columns.get(place).and_then(|column| encounter.labels[*column]),
-            })
-            .collect(),
-    };
-    Ok(Explanation { structure, answers, hidden })
+        let structure = Structure {
+            layers: self.blocks(attention_of(asker.model(), &example)),
+            edges: graph::edges(encounter).map(Iterator::collect),
+            nodes,
+        };
+        let logits = asker.answers_to(&[()], |()| example.clone())?.swap_remove(0);
+        let connected =
+            (*asker.task() == Task::GraphReconstruction).then(|| matrix(structure.nodes.len(), &logits));
+        Ok(Explanation { structure, answers: self.answers(encounter, hide, &logits), hidden, connected })
+    }
+
+    /// The attention of each block, named.
+    pub(crate) fn blocks(&self, attentions: Vec<Vec<f32>>) -> Vec<Layer> {
+        let layer = |(block, attention): (usize, Vec<f32>)| match self.asker.model().config() {
+            Config::Gct(_) if block == 0 => Layer { name: "P".into(), part: Part::Prior, attention },
+            _ => Layer { name: format!("block {}", block + 1), part: Part::Attention, attention },
+        };
+        attentions.into_iter().enumerate().map(layer).collect()
+    }
+
+    /// The same, and the probabilities of edges where they are what is asked.
+    pub(crate) fn layers(&self, nodes: usize, attentions: Vec<Vec<f32>>, logits: &[f32]) -> Vec<Layer> {
+        let mut layers = self.blocks(attentions);
+        if *self.asker.task() == Task::GraphReconstruction {
+            let attention = matrix(nodes, logits);
+            layers.push(Layer { name: "answer".into(), part: Part::Probability, attention });
+        }
+        layers
+    }
+
+    /// The place of a code among all codes: diagnoses, treatments, labs.
+    pub(crate) fn place(&self, kind: CodeKind, id: u32) -> u32 {
+        self.run.embedding_rows().code(kind, id) - 1
+    }
+
+    /// What logits of the model (see [`Asker::answers_to`]) say of an encounter, the most probable first.
+    pub fn answers(&self, encounter: &Encounter, hide: Hide, logits: &[f32]) -> Vec<Answer> {
+        match self.asker.task() {
+            Task::MaskedDiagnosis => {
+                let hidden = encounter.codes.diagnosis[hidden_position(encounter, hide)] as usize;
+                let shares = probabilities(logits);
+                let guess = |id: usize| Answer {
+                    what: self.run.vocabulary().diagnosis[id].code.clone(),
+                    probability: shares[id],
+                    truth: Some(id == hidden),
+                };
+                let mut guesses = largest(&shares, GUESSES);
+                // What it should have said is told, however far down it is.
+                guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
+                guesses.into_iter().map(guess).collect()
+            }
+            Task::GraphReconstruction => connections(encounter, &self.nodes(encounter), logits),
+            task => (task.labels().into_iter().zip(logits).enumerate())
+                .map(|(place, (label, logit))| Answer {
+                    what: label,
+                    probability: probability(*logit),
+                    truth: self.columns.get(place).and_then(|column| encounter.labels[*column]),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The probabilities of edges as a matrix.
+fn matrix(nodes: usize, logits: &[f32]) -> Vec<f32> {
+    let mut matrix = vec![0.0; nodes * nodes];
+    for ((i, j), logit) in pairs(nodes).zip(logits) {
+        let probability = probability(*logit) as f32;
+        (matrix[i * nodes + j], matrix[j * nodes + i]) = (probability, probability);
+    }
+    matrix
 }
 
 /// The pairs that a model finds connected, the most probable first.
-fn connections(encounter: &Encounter, structure: &Structure, answer: &[f32]) -> Vec<Answer> {
+fn connections(encounter: &Encounter, named: &[Node], answer: &[f32]) -> Vec<Answer> {
     let (nodes, adjacency) = (graph::Nodes::of(encounter), graph::adjacency(encounter));
     let mut connected: Vec<Answer> = pairs(nodes.len())
         .zip(answer)
         .filter(|((i, j), logit)| **logit >= 0.0 && nodes.allowed(*i, *j))
         .map(|((i, j), logit)| Answer {
-            what: format!("{} - {}", structure.nodes[i].label, structure.nodes[j].label),
+            what: format!("{} - {}", named[i].label, named[j].label),
             probability: probability(*logit),
             truth: adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]),
         })

@@ -7,7 +7,7 @@ mod npy;
 mod score;
 
 pub use embed::{codes, visits};
-pub use explain::{Answer, Explanation, explain};
+pub use explain::{Answer, Explainer, Explanation, explain};
 pub use score::{Options, score};
 
 use crate::infer::Unseen;

@@ -350,7 +350,8 @@ impl Tuning {
         write_own(&self.folder.join(TRIALS), (json + "\n").as_bytes())
     }
 
-    fn run_folder(&self, trial: usize) -> PathBuf {
+    /// The run folder of a trial.
+    pub fn run_folder(&self, trial: usize) -> PathBuf {
         self.folder.join("trials").join(format!("{:03}", trial + 1))
     }
 }

@@ -4,7 +4,7 @@ use crate::split::Part;
 use crate::task::Task;
 
 /// Mean and standard deviation.
-pub(super) type Figure = [f64; 2];
+pub type Figure = [f64; 2];
 
 /// A model with its figures on validation and test split.
 type Row = (&'static str, Figure, Figure);
@@ -124,7 +124,7 @@ const STRUCTURE_MASKED_DIAGNOSIS: &[StructureRow] = &[
 ];
 
 /// The paper's figure, where it has one. Of the divergences it has that of attention from the truth: see docs/paper-map.md.
-pub(super) fn figure(source: &str, task: &Task, model: &str, figure: &str, part: Part) -> Option<Figure> {
+pub fn figure(source: &str, task: &Task, model: &str, figure: &str, part: Part) -> Option<Figure> {
     let structure = |rows: &[StructureRow]| {
         let (_, kl, entropy) = *rows.iter().find(|row| row.0 == model).filter(|_| part == Part::Test)?;
         Some(if figure == "entropy" { entropy } else { kl })
@@ -159,10 +159,10 @@ pub(super) fn figure(source: &str, task: &Task, model: &str, figure: &str, part:
 }
 
 /// A row of Table 1: what it counts, on synthetic data, on eICU.
-pub(super) type Count = (&'static str, &'static str, Option<&'static str>);
+pub type Count = (&'static str, &'static str, Option<&'static str>);
 
-/// Table 1, in the order of [`Statistics`](crate::statistics::Statistics).
-pub(super) const COUNTS: [Count; 7] = [
+/// Table 1, in the order in which the statistics of a dataset are told.
+pub const COUNTS: [Count; 7] = [
     ("encounters", "50,000", Some("41,026")),
     ("diagnosis codes", "1,000", Some("3,093")),
     ("treatment codes", "1,000", Some("2,132")),

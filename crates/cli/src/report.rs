@@ -1,0 +1,116 @@
+//! `gct report`: runs as one page to look at.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use gct::dataset::Dataset;
+use gct::infer::Which;
+use gct::metric::Bootstrap;
+use gct::report::{self, Looked, Options};
+use gct::run::Run;
+use serde_json::json;
+
+use crate::asked::{self, WhichName};
+use crate::explain::write;
+use crate::output::RequiredFile;
+use crate::terminal::{self, count};
+use crate::train::heed;
+
+/// Make one page to look at: figures and curves, encounters with what the model believes, its links, a map of codes
+///
+/// The page is a single file that needs no network. It holds codes of single encounters, without identifiers unless --with-ids is given;
+/// with --min-cell it holds no encounters, unless --encounters asks for them.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct report runs/gct --out report.html
+  gct report runs/gct runs/transformer --out report.html       side by side
+  gct report runs/gct --min-cell 11 --out report.html          no encounters, and no count from 1 to 10")]
+pub(crate) struct Arguments {
+    /// Run folders; what they found is compared
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+
+    /// The dataset folder [default: the one that each run was trained on]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Which encounters [default: test of a run's own dataset, all of any other]
+    #[arg(long, value_enum, value_name = "PART")]
+    split: Option<WhichName>,
+
+    #[command(flatten)]
+    look: LookArguments,
+
+    #[command(flatten)]
+    out: RequiredFile,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a page tells.
+#[derive(Args)]
+pub(crate) struct LookArguments {
+    /// Encounters of each run that can be looked at [default: 200; with --min-cell none]
+    #[arg(long, value_name = "N")]
+    pub(crate) encounters: Option<usize>,
+
+    /// Tell the identifiers of encounters
+    #[arg(long)]
+    pub(crate) with_ids: bool,
+
+    /// Tell no count from 1 to below N, and no name of a code that fewer encounters have
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) min_cell: u64,
+
+    /// How often subjects are drawn anew for the intervals; 0 for no intervals
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) bootstrap: u32,
+}
+
+impl LookArguments {
+    /// What that means for a page that shows so many encounters unless told otherwise.
+    pub(crate) fn options(&self, usual: usize) -> Options {
+        Options {
+            encounters: self.encounters.unwrap_or(if self.min_cell > 1 { 0 } else { usual }),
+            with_ids: self.with_ids,
+            min_cell: self.min_cell,
+            bootstrap: Bootstrap { replicates: self.bootstrap, seed: 0 },
+            ..Options::default()
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    arguments.out.check()?;
+    let opened: Vec<(Run, Dataset)> = (arguments.runs.iter())
+        .map(|run| asked::open(run, arguments.data.as_deref()))
+        .collect::<gct::Result<_>>()?;
+    let folders: Vec<&Path> = arguments.runs.iter().map(PathBuf::as_path).collect();
+    let looked: Vec<Looked<'_>> = (opened.iter().zip(report::names(&folders)))
+        .map(|((run, dataset), name)| {
+            let which = arguments.split.map_or_else(|| Which::default_for(run, dataset), WhichName::which);
+            Looked { name, run, dataset, which }
+        })
+        .collect();
+    let html = page(&looked, arguments.look.options(Options::default().encounters), quiet)?;
+    let (out, overwrite) = arguments.out.place();
+    write(out, &html, overwrite)?;
+    if arguments.json {
+        let report = json!({ "report": out, "bytes": html.len(), "runs": looked.len() });
+        return Ok(terminal::print_json(&report)?);
+    }
+    let size = count(html.len() as u64 / 1000);
+    Ok(terminal::print(&format!("{}, {size} kB; open it in a browser\n", out.display()))?)
+}
+
+/// The page of some runs.
+pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
+    let total = looked.iter().map(|one| 2 * asked::about(one.dataset, one.which)).sum();
+    let bar = terminal::progress(total, "looking at encounters", quiet);
+    let report = report::gather(looked, options, &heed(&bar));
+    bar.finish_and_clear();
+    Ok(report::html(&report?))
+}

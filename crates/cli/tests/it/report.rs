@@ -1,0 +1,137 @@
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{gct, home, json, names};
+
+/// A short training of a small model.
+fn train(home: &Path, task: &str, model: &str) {
+    let width = if model == "shallow" { "" } else { "--set model.blocks=3" };
+    gct(
+        home,
+        &format!(
+            "train --data data --task {task} --model {model} --steps 20 --set validate_every=10 --set batch=8 \
+             --set model.width=16 {width} --out {task}-{model} --quiet"
+        ),
+    )
+    .assert()
+    .success();
+}
+
+/// What is in a page.
+fn data(page: &Path) -> Value {
+    let html = fs::read_to_string(page).unwrap();
+    let (_, rest) = html.split_once(r#"<script type="application/json" id="report">"#).unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn report(home: &Path, line: &str) -> Value {
+    json(home, &format!("report {line} --out report.html --force"));
+    data(&home.join("report.html"))
+}
+
+#[test]
+fn a_page_has_what_the_other_commands_say() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    train(&home, "graph_reconstruction", "shallow");
+    let page = report(&home, "graph_reconstruction-gct graph_reconstruction-shallow");
+    let evaluation = json(&home, "evaluate graph_reconstruction-gct");
+    let run = &page["runs"][0];
+    assert_eq!(run["figures"][0]["name"], "aucpr");
+    assert_eq!(run["figures"][0]["value"], evaluation["aucpr"]);
+    assert_eq!(run["figures"][0]["low"], evaluation["aucpr_interval"][0]);
+    assert_eq!(run["data"]["asked"], evaluation["encounters"]);
+    assert_eq!(run["structure"]["entropy"], evaluation["structure"]["entropy"]["blocks"]);
+    assert_eq!(run["structure"]["blocks"], serde_json::json!(["P", "block 2", "block 3"]));
+    let kinds: Vec<&Value> = run["layers"].as_array().unwrap().iter().map(|layer| &layer["kind"]).collect();
+    assert_eq!(kinds, ["prior", "attention", "attention", "probability"]);
+    assert_eq!(
+        run["encounters"].as_array().unwrap().len() as u64,
+        evaluation["encounters"].as_u64().unwrap()
+    );
+    assert!(page["paper"].as_array().unwrap().iter().any(|figure| figure["value"] == 0.5965));
+    // Shallow mixes nothing, but says which pairs are connected.
+    let shallow = &page["runs"][1];
+    assert_eq!(shallow["layers"], serde_json::json!([{ "name": "answer", "kind": "probability" }]));
+    assert_eq!(shallow["structure"], Value::Null);
+}
+
+#[test]
+fn each_kind_of_task_has_a_page() {
+    let (_guard, home) = home();
+    for (task, asks) in [("masked_diagnosis", "diagnosis"), ("diagnosis_treatment", "labels")] {
+        train(&home, task, "transformer");
+        let page = report(&home, &format!("{task}-transformer --encounters 5"));
+        let run = &page["runs"][0];
+        assert_eq!(run["asks"], asks);
+        let encounters = run["encounters"].as_array().unwrap();
+        assert_eq!(encounters.len(), 5);
+        for encounter in encounters {
+            assert_eq!(encounter["hidden"].is_u64(), asks == "diagnosis");
+            assert!(encounter["loss"].as_f64().unwrap() > 0.0);
+            assert!(!encounter["answers"].as_array().unwrap().is_empty());
+        }
+        assert_eq!(run["curves"].as_array().unwrap().is_empty(), asks == "diagnosis");
+    }
+}
+
+#[test]
+fn identifiers_are_told_only_when_asked_for() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    let without = report(&home, "graph_reconstruction-gct");
+    assert_eq!(without["runs"][0]["encounters"][0].get("id"), None);
+    let with = report(&home, "graph_reconstruction-gct --with-ids");
+    let id = with["runs"][0]["encounters"][0]["id"].as_str().unwrap();
+    json(&home, &format!("explain graph_reconstruction-gct --encounter {id}"));
+    assert!(!without.to_string().contains(&format!("\"{id}\"")));
+}
+
+#[test]
+fn small_cells_are_not_told() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    let page = report(&home, "graph_reconstruction-gct --min-cell 11");
+    let run = &page["runs"][0];
+    assert_eq!(run["encounters"], serde_json::json!([]));
+    let counts = run["codes"]["count"].as_array().unwrap();
+    assert!(counts.iter().any(Value::is_null) && counts.iter().any(Value::is_u64));
+    for (count, code) in counts.iter().zip(run["codes"]["code"].as_array().unwrap()) {
+        assert_eq!(count.is_null(), code == "(rare)");
+        assert!(count.as_u64().is_none_or(|count| count >= 11));
+    }
+    for link in run["links"].as_array().unwrap() {
+        let (both, truly) = (link["encounters"].as_u64().unwrap(), link["true"].as_u64());
+        assert!(both >= 11 && truly.is_none_or(|truly| truly == 0 || truly >= 11), "{link}");
+    }
+    // Asked for, encounters are there all the same.
+    let page = report(&home, "graph_reconstruction-gct --min-cell 11 --encounters 3");
+    assert_eq!(page["runs"][0]["encounters"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn nothing_is_replaced_or_left_behind() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    let before = names(&home);
+    fs::write(home.join("mine.html"), "mine").unwrap();
+    gct(&home, "report graph_reconstruction-gct --out mine.html").assert().failure();
+    assert_eq!(fs::read_to_string(home.join("mine.html")).unwrap(), "mine");
+    fs::remove_file(home.join("mine.html")).unwrap();
+    gct(&home, "report graph_reconstruction-gct no-such-run --out page.html").assert().failure();
+    assert_eq!(names(&home), before);
+}
+
+#[test]
+fn the_same_run_gives_the_same_page() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    for (threads, page) in [(1, "one.html"), (3, "three.html")] {
+        gct(&home, &format!("report graph_reconstruction-gct --out {page} --threads {threads}"))
+            .assert()
+            .success();
+    }
+    assert_eq!(fs::read(home.join("one.html")).unwrap(), fs::read(home.join("three.html")).unwrap());
+}

@@ -1,0 +1,172 @@
+//! What areas and errors are summed from, to be drawn: precision-recall, ROC, calibration.
+
+use serde::Serialize;
+
+use super::Ranking;
+
+/// Points of a curve that are kept: more than a screen can show.
+const POINTS: usize = 200;
+
+/// Bins of equal width, as those of the calibration error.
+const BINS: usize = 10;
+
+/// The curves of yes-or-no predictions, gathered one by one.
+#[derive(Debug, Clone, Default)]
+pub struct CurveTally {
+    ranking: Ranking,
+    bins: [Bin; BINS],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    count: u64,
+    positives: u64,
+    said: f64,
+}
+
+/// The curves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curves {
+    /// The share of positives.
+    pub prevalence: f64,
+    /// Recall and precision, from the highest threshold down.
+    pub precision_recall: Vec<[f64; 2]>,
+    /// False positive rate and true positive rate, from the highest threshold down.
+    pub roc: Vec<[f64; 2]>,
+    /// What was said beside what happened.
+    pub calibration: Vec<CalibrationBin>,
+}
+
+/// Predictions of about the same probability.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CalibrationBin {
+    /// The lowest probability.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// How many predictions; `None` where that may not be told.
+    pub count: Option<u64>,
+    /// Their mean probability.
+    pub said: Option<f64>,
+    /// How often it was so.
+    pub happened: Option<f64>,
+}
+
+impl CurveTally {
+    /// Adds a prediction.
+    ///
+    /// # Panics
+    /// If the logit is not a number.
+    pub fn add(&mut self, logit: f32, positive: bool) {
+        self.ranking.add(logit, positive);
+        let probability = 1.0 / (1.0 + (-f64::from(logit)).exp());
+        let bin = &mut self.bins[((probability * BINS as f64) as usize).min(BINS - 1)];
+        bin.count += 1;
+        bin.positives += u64::from(positive);
+        bin.said += probability;
+    }
+
+    /// The curves; `None` without both classes. Bins in which fewer than `min_cell` things happened, or did not, tell nothing.
+    pub fn curves(self, min_cell: u64) -> Option<Curves> {
+        let steps = self.ranking.steps();
+        let &(positives, negatives) = steps.last()?;
+        if positives == 0 || negatives == 0 {
+            return None;
+        }
+        let rate = |part: u64, of: u64| part as f64 / of as f64;
+        let precision = |&(hits, misses): &(u64, u64)| [rate(hits, positives), rate(hits, hits + misses)];
+        let roc = |&(hits, misses): &(u64, u64)| [rate(misses, negatives), rate(hits, positives)];
+        Some(Curves {
+            prevalence: rate(positives, positives + negatives),
+            precision_recall: thinned(steps.iter().map(precision)),
+            roc: thinned(std::iter::once([0.0, 0.0]).chain(steps.iter().map(roc))),
+            calibration: (0..BINS).map(|place| self.bins[place].told(place, min_cell)).collect(),
+        })
+    }
+}
+
+impl Bin {
+    fn told(&self, place: usize, min_cell: u64) -> CalibrationBin {
+        let cells = [self.positives, self.count - self.positives];
+        let is_small = cells.iter().any(|cell| (1..min_cell).contains(cell));
+        let mean = |sum: f64| (self.count > 0 && !is_small).then(|| sum / self.count as f64);
+        CalibrationBin {
+            low: place as f64 / BINS as f64,
+            high: (place + 1) as f64 / BINS as f64,
+            count: (!is_small).then_some(self.count),
+            said: mean(self.said),
+            happened: mean(self.positives as f64),
+        }
+    }
+}
+
+/// The ends, and between them only points that are some way from the one kept before.
+fn thinned(points: impl Iterator<Item = [f64; 2]>) -> Vec<[f64; 2]> {
+    let step = 2.0 / POINTS as f64;
+    let mut kept: Vec<[f64; 2]> = Vec::new();
+    let mut last = None;
+    for point in points {
+        let far = |before: &[f64; 2]| (point[0] - before[0]).abs() + (point[1] - before[1]).abs() >= step;
+        if kept.last().is_none_or(far) {
+            kept.push(point);
+            last = None;
+        } else {
+            last = Some(point);
+        }
+    }
+    kept.extend(last);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(examples: &[(f32, bool)]) -> CurveTally {
+        let mut tally = CurveTally::default();
+        examples.iter().for_each(|&(logit, positive)| tally.add(logit, positive));
+        tally
+    }
+
+    #[test]
+    fn by_hand() {
+        let curves =
+            tally(&[(2.0, true), (1.0, false), (1.0, true), (-3.0, false)]).curves(0).expect("both classes");
+        assert_eq!(curves.prevalence, 0.5);
+        // Equal scores are one threshold.
+        assert_eq!(curves.precision_recall, [[0.5, 1.0], [1.0, 2.0 / 3.0], [1.0, 0.5]]);
+        assert_eq!(curves.roc, [[0.0, 0.0], [0.0, 0.5], [0.5, 1.0], [1.0, 1.0]]);
+        let full: Vec<_> = curves.calibration.iter().filter(|bin| bin.count != Some(0)).collect();
+        assert_eq!(full.len(), 3);
+        assert_eq!((full[1].low, full[1].count, full[1].happened), (0.7, Some(2), Some(0.5)));
+    }
+
+    #[test]
+    fn there_is_no_curve_of_one_class() {
+        assert_eq!(tally(&[(1.0, true)]).curves(0), None);
+        assert_eq!(tally(&[]).curves(0), None);
+    }
+
+    #[test]
+    fn small_cells_are_not_told() {
+        let mut examples = vec![(2.0, true); 12];
+        examples.extend([(2.0, false); 3]);
+        examples.extend([(-2.0, false); 20]);
+        let curves = tally(&examples).curves(11).expect("both classes");
+        let high = curves.calibration[8];
+        assert_eq!((high.count, high.said, high.happened), (None, None, None));
+        let low = curves.calibration[1];
+        assert_eq!((low.count, low.happened), (Some(20), Some(0.0)), "nobody is in a cell of none");
+    }
+
+    #[test]
+    fn many_points_become_few_and_keep_their_ends() {
+        let examples: Vec<_> = (0..5000u16).map(|n| (f32::from(n), n % 3 == 0)).collect();
+        let curves = tally(&examples).curves(0).expect("both classes");
+        for curve in [&curves.roc, &curves.precision_recall] {
+            assert!(curve.len() <= 3 * POINTS, "{}", curve.len());
+        }
+        assert_eq!((curves.roc[0], curves.roc.last()), ([0.0, 0.0], Some(&[1.0, 1.0])));
+        assert_eq!(curves.precision_recall.last(), Some(&[1.0, curves.prevalence]));
+    }
+}

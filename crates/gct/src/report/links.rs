@@ -1,0 +1,153 @@
+//! Which code goes with which, over many encounters: what a clinician would check.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::round;
+use crate::graph::Nodes;
+use crate::record::{CodeKind, Encounter};
+
+/// Links that are told.
+const TOLD: usize = 2000;
+
+/// A cause and an effect that were in the same encounters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Link {
+    /// The diagnosis or treatment, as a place among all codes.
+    pub cause: usize,
+    /// The treatment or lab.
+    pub effect: usize,
+    /// In how many encounters both were.
+    pub encounters: u64,
+    /// How strongly the model connected them there, in the mean.
+    pub mean: f64,
+    /// In how many they were truly connected, where that is known.
+    #[serde(rename = "true")]
+    pub truly: Option<u64>,
+}
+
+/// Sums over encounters, by pair of codes.
+#[derive(Default)]
+pub(super) struct Links {
+    sums: FxHashMap<(u32, u32), Sum>,
+    edges_known: bool,
+}
+
+#[derive(Default)]
+struct Sum {
+    encounters: u64,
+    strength: f64,
+    truly: u64,
+}
+
+impl Links {
+    /// Adds what a model said of an encounter: `strength(i, j)` is how strongly it connected two nodes, `code` where a code stands
+    /// among all codes.
+    pub(super) fn add(
+        &mut self,
+        encounter: &Encounter,
+        adjacency: Option<&[bool]>,
+        strength: impl Fn(usize, usize) -> f32,
+        code: impl Fn(CodeKind, u32) -> u32,
+    ) {
+        let nodes = Nodes::of(encounter);
+        self.edges_known |= adjacency.is_some();
+        for (causes, effects) in
+            [(CodeKind::Diagnosis, CodeKind::Treatment), (CodeKind::Treatment, CodeKind::Lab)]
+        {
+            for (i, cause) in nodes.range(causes).zip(&encounter.codes[causes]) {
+                for (j, effect) in nodes.range(effects).zip(&encounter.codes[effects]) {
+                    let sum = self.sums.entry((code(causes, *cause), code(effects, *effect))).or_default();
+                    sum.encounters += 1;
+                    sum.strength += f64::from(strength(i, j));
+                    sum.truly += u64::from(adjacency.is_some_and(|edges| edges[i * nodes.len() + j]));
+                }
+            }
+        }
+    }
+
+    /// Those that the model believes in most, over all encounters together, the strongest first. Pairs of fewer than `min_cell`
+    /// encounters are left out, and a count of true edges below it is not told.
+    pub(super) fn finish(self, min_cell: u64) -> Vec<Link> {
+        let known = self.edges_known;
+        let mut sums: Vec<((u32, u32), Sum)> =
+            self.sums.into_iter().filter(|(_, sum)| sum.encounters >= min_cell.max(1)).collect();
+        sums.sort_unstable_by(|(a, one), (b, other)| other.strength.total_cmp(&one.strength).then(a.cmp(b)));
+        sums.truncate(TOLD);
+        let link = |((cause, effect), sum): ((u32, u32), Sum)| Link {
+            cause: cause as usize,
+            effect: effect as usize,
+            encounters: sum.encounters,
+            mean: round(sum.strength / sum.encounters as f64),
+            truly: (known && !is_small(&sum, min_cell)).then_some(sum.truly),
+        };
+        sums.into_iter().map(link).collect()
+    }
+}
+
+/// Whether few were connected, or few were not.
+fn is_small(sum: &Sum, min_cell: u64) -> bool {
+    [sum.truly, sum.encounters - sum.truly].iter().any(|cell| (1..min_cell).contains(cell))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{EncounterId, PerKind, SubjectId};
+
+    /// The visit (0), a diagnosis (1), two treatments (2, 3), a lab (4).
+    fn encounter() -> Encounter {
+        Encounter {
+            id: EncounterId::new("e"),
+            subject: SubjectId::new("s"),
+            start: None,
+            prediction_time: None,
+            part: None,
+            codes: PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] },
+            edges: None,
+            labels: vec![],
+        }
+    }
+
+    fn code(kind: CodeKind, id: u32) -> u32 {
+        100 * kind as u32 + id
+    }
+
+    #[test]
+    fn sums_are_over_encounters_and_by_pair_of_codes() {
+        let (mut links, encounter) = (Links::default(), encounter());
+        let strength = |i: usize, j: usize| if (i, j) == (1, 2) { 0.5 } else { 0.1 };
+        let mut edges = vec![false; 25];
+        edges[5 + 2] = true;
+        links.add(&encounter, Some(&edges), strength, code);
+        links.add(&encounter, Some(&[false; 25]), strength, code);
+        let told = links.finish(0);
+        let strongest = Link { cause: 7, effect: 101, encounters: 2, mean: 0.5, truly: Some(1) };
+        assert_eq!(told[0], strongest);
+        assert_eq!(told.len(), 4, "a diagnosis with two treatments, and these with a lab");
+    }
+
+    #[test]
+    fn small_counts_are_not_told() {
+        let (mut links, encounter) = (Links::default(), encounter());
+        let mut edges = vec![false; 25];
+        edges[5 + 2] = true;
+        links.add(&encounter, Some(&edges), |_, _| 0.5, code);
+        for _ in 0..10 {
+            links.add(&encounter, Some(&[false; 25]), |_, _| 0.5, code);
+        }
+        let told = links.finish(11);
+        assert_eq!(told[0].truly, None, "one of eleven is a small cell");
+        assert_eq!(told[1].truly, Some(0));
+        let mut few = Links::default();
+        few.add(&encounter, None, |_, _| 0.5, code);
+        assert_eq!(few.finish(2), []);
+    }
+
+    #[test]
+    fn truth_is_not_told_where_it_is_not_known() {
+        let mut links = Links::default();
+        links.add(&encounter(), None, |_, _| 0.5, code);
+        assert!(links.finish(0).iter().all(|link| link.truly.is_none()));
+    }
+}

@@ -1,0 +1,407 @@
+//! What runs found, as one page to look at: figures and curves, encounters with what a model believes about them, the links it
+//! believes in over all of them, its codes on a map. A [`Report`] is plain data; [`html`] makes it a file that fetches nothing.
+//!
+//! Identifiers are left out unless they are asked for. With [`Options::min_cell`] no count below it is told, and codes that occur in
+//! fewer encounters lose their names.
+
+mod encounters;
+mod html;
+mod links;
+mod map;
+
+use serde::Serialize;
+use toml::{Table, Value};
+
+pub use encounters::Row;
+pub use html::{Page, html, page};
+pub use links::Link;
+pub use map::Map;
+
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::evaluate::{self, Evaluation, Scores};
+use crate::infer::Which;
+use crate::metric::{Bootstrap, Curves};
+use crate::model::Config;
+use crate::overrides;
+use crate::paper;
+use crate::picture::Part as LayerPart;
+use crate::record::{CodeKind, Encounter, PerKind};
+use crate::run::Run;
+use crate::split::Part;
+use crate::task::Task;
+
+/// The version of the shape that the page reads.
+const FORMAT: u32 = 1;
+
+/// What a report holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Encounters of each run that can be looked at.
+    pub encounters: usize,
+    /// Whether their identifiers are told.
+    pub with_ids: bool,
+    /// Counts from 1 to below this are not told.
+    pub min_cell: u64,
+    /// For the intervals of figures.
+    pub bootstrap: Bootstrap,
+    /// Whether a server stands behind the page, which is asked for matrices of attention one by one.
+    pub live: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            encounters: 200,
+            with_ids: false,
+            min_cell: 0,
+            bootstrap: Bootstrap::default(),
+            live: false,
+        }
+    }
+}
+
+/// A run with encounters to look at.
+pub struct Looked<'a> {
+    /// What it is called in the report.
+    pub name: String,
+    /// The run.
+    pub run: &'a Run,
+    /// Where encounters are from.
+    pub dataset: &'a Dataset,
+    /// Which of them.
+    pub which: Which,
+}
+
+/// Everything on the page.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    format: u32,
+    program: &'static str,
+    live: bool,
+    min_cell: u64,
+    paper: Vec<PaperFigure>,
+    /// The runs, in the order in which they were given.
+    pub runs: Vec<RunReport>,
+}
+
+/// A figure of the paper, on its test split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct PaperFigure {
+    model: &'static str,
+    task: String,
+    figure: &'static str,
+    value: f64,
+    deviation: f64,
+}
+
+/// Everything about one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunReport {
+    name: String,
+    model: &'static str,
+    task: String,
+    asks: Asks,
+    part: &'static str,
+    data: About,
+    settings: Vec<(String, String)>,
+    steps: u64,
+    seconds: f64,
+    figures: Vec<NamedFigure>,
+    labels: Vec<LabelFigures>,
+    learning: Learning,
+    curves: Vec<NamedCurves>,
+    codes: Codes,
+    layers: Vec<LayerName>,
+    encounters: Vec<Row>,
+    matrices: Option<String>,
+    structure: Option<StructureFigures>,
+    links: Vec<Link>,
+    map: Option<Map>,
+    /// The encounters themselves, for a server to ask about.
+    #[serde(skip)]
+    pub kept: Vec<Encounter>,
+}
+
+/// The form of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Asks {
+    Pairs,
+    Labels,
+    Diagnosis,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct About {
+    source: String,
+    encounters: u64,
+    training: u64,
+    asked: u64,
+    left_out: u64,
+    codes: PerKind<usize>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct NamedFigure {
+    name: &'static str,
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct LabelFigures {
+    name: String,
+    figures: Vec<NamedFigure>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Learning {
+    metric: &'static str,
+    entries: Vec<LearningEntry>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct LearningEntry {
+    step: u64,
+    loss: f64,
+    value: Option<f64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct NamedCurves {
+    name: String,
+    #[serde(flatten)]
+    curves: Curves,
+}
+
+/// All codes that the run knows: diagnoses, treatments, labs.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Codes {
+    kind: Vec<u8>,
+    code: Vec<String>,
+    description: Vec<Option<String>>,
+    count: Vec<Option<u64>>,
+}
+
+/// A part of a model that can be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct LayerName {
+    name: String,
+    kind: LayerPart,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct StructureFigures {
+    blocks: Vec<String>,
+    kl_attention_truth: Vec<Option<f64>>,
+    kl_truth_attention: Vec<Option<f64>>,
+    entropy: Vec<Option<f64>>,
+    edges_aucpr: Vec<Option<f64>>,
+    encounters: u64,
+}
+
+/// Looks at runs; `progress` hears how many encounters were asked about, each twice, and can end it with an error.
+///
+/// # Errors
+/// If a run has no model, or a dataset does not go with it or cannot be read.
+pub fn gather(
+    looked: &[Looked<'_>],
+    options: Options,
+    progress: &dyn Fn(u64) -> Result<()>,
+) -> Result<Report> {
+    let (mut runs, mut done) = (Vec::new(), 0);
+    for one in looked {
+        let report = of_run(one, options, &|now| progress(done + now))?;
+        done += 2 * report.data.asked;
+        runs.push(report);
+    }
+    Ok(Report {
+        format: FORMAT,
+        program: concat!("gct ", env!("CARGO_PKG_VERSION")),
+        live: options.live,
+        min_cell: options.min_cell,
+        paper: paper_figures(looked),
+        runs,
+    })
+}
+
+fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Result<()>) -> Result<RunReport> {
+    let Looked { name, run, dataset, which } = looked;
+    let evaluation = evaluate::run(run, dataset, *which, options.bootstrap, progress)?;
+    let asked = evaluation.encounters;
+    let seen = encounters::look(run, dataset, *which, options, &|now| progress(asked + now))?;
+    let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
+    let rows = model.embedding_rows();
+    let vectors: Vec<&[f32]> = (CodeKind::ALL.into_iter())
+        .flat_map(|kind| (0..rows.codes(kind) as u32).map(move |id| rows.code(kind, id)))
+        .map(|row| model.embedding(row))
+        .collect();
+    Ok(RunReport {
+        name: name.clone(),
+        model: settings.model.name(),
+        task: settings.task.to_string(),
+        asks: asks(&settings.task),
+        part: evaluation.split,
+        data: About {
+            source: run.manifest().dataset.source.clone(),
+            encounters: dataset.manifest().encounters,
+            training: run.manifest().training_encounters,
+            asked,
+            left_out: evaluation.left_out,
+            codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
+        },
+        settings: flat(&overrides::table(settings)),
+        steps: entries.last().map_or(0, |entry| entry.step),
+        seconds: round(entries.last().map_or(0.0, |entry| entry.seconds)),
+        figures: figures(&evaluation.scores),
+        labels: (evaluation.labels.iter())
+            .map(|(name, scores)| LabelFigures { name: name.clone(), figures: figures(scores) })
+            .collect(),
+        learning: Learning {
+            metric: settings.task.selection().name(),
+            entries: (entries.iter())
+                .map(|entry| LearningEntry {
+                    step: entry.step,
+                    loss: round(entry.train_loss),
+                    value: entry.value,
+                })
+                .collect(),
+        },
+        curves: seen.curves,
+        codes: codes(run, options.min_cell),
+        structure: structure(&evaluation, &seen.layers),
+        layers: seen.layers,
+        encounters: seen.rows,
+        matrices: seen.matrices,
+        links: seen.links,
+        map: Map::of(&vectors),
+        kept: seen.kept,
+    })
+}
+
+fn asks(task: &Task) -> Asks {
+    match task {
+        Task::GraphReconstruction => Asks::Pairs,
+        Task::MaskedDiagnosis => Asks::Diagnosis,
+        _ => Asks::Labels,
+    }
+}
+
+fn figures(scores: &Scores) -> Vec<NamedFigure> {
+    let figure = |(name, figure): &(&'static str, crate::metric::Figure)| NamedFigure {
+        name,
+        value: figure.value,
+        low: figure.interval.map(|ends| ends[0]),
+        high: figure.interval.map(|ends| ends[1]),
+    };
+    scores.0.iter().map(figure).collect()
+}
+
+fn structure(evaluation: &Evaluation, layers: &[LayerName]) -> Option<StructureFigures> {
+    let structure = evaluation.structure.as_ref()?;
+    Some(StructureFigures {
+        blocks: layers
+            .iter()
+            .filter(|layer| layer.kind != LayerPart::Probability)
+            .map(|layer| layer.name.clone())
+            .collect(),
+        kl_attention_truth: structure.kl_attention_truth.blocks.clone(),
+        kl_truth_attention: structure.kl_truth_attention.blocks.clone(),
+        entropy: structure.entropy.blocks.clone(),
+        edges_aucpr: structure.edges_aucpr.blocks.clone(),
+        encounters: structure.encounters,
+    })
+}
+
+fn codes(run: &Run, min_cell: u64) -> Codes {
+    let mut codes = Codes::default();
+    for (number, kind) in (1..).zip(CodeKind::ALL) {
+        for code in &run.vocabulary()[kind] {
+            let is_rare = code.count < min_cell;
+            codes.kind.push(number);
+            codes.code.push(if is_rare { "(rare)".into() } else { code.code.clone() });
+            codes.description.push(code.description.clone().filter(|_| !is_rare));
+            codes.count.push((!is_rare).then_some(code.count));
+        }
+    }
+    codes
+}
+
+/// Settings by their names, dots between the parts.
+fn flat(table: &Table) -> Vec<(String, String)> {
+    let below = |(key, value): (&String, &Value)| match value {
+        Value::Table(table) => {
+            flat(table).into_iter().map(|(inner, value)| (format!("{key}.{inner}"), value)).collect()
+        }
+        Value::String(text) => vec![(key.clone(), text.clone())],
+        value => vec![(key.clone(), value.to_string())],
+    };
+    table.iter().flat_map(below).collect()
+}
+
+/// The figures of all of the paper's models on the tasks of these runs, where they were asked about a test split.
+fn paper_figures(looked: &[Looked<'_>]) -> Vec<PaperFigure> {
+    let mut figures: Vec<PaperFigure> = Vec::new();
+    for Looked { run, which, .. } in looked {
+        let (task, source) = (&run.settings().task, &run.manifest().dataset.source);
+        let is_known = figures.iter().any(|figure| figure.task == task.to_string());
+        if *which != Which::Part(Part::Test) || is_known {
+            continue;
+        }
+        for model in Config::NAMES {
+            for figure in ["aucpr", "auroc", "accuracy"] {
+                let found = paper::figure(source, task, model, figure, Part::Test);
+                figures.extend(found.map(|[value, deviation]| PaperFigure {
+                    model,
+                    task: task.to_string(),
+                    figure,
+                    value,
+                    deviation,
+                }));
+            }
+        }
+    }
+    figures
+}
+
+/// Short names of run folders, each once.
+pub fn names(folders: &[&std::path::Path]) -> Vec<String> {
+    let name = |folder: &std::path::Path| {
+        let own = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        own.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned())
+    };
+    let mut names: Vec<String> = Vec::new();
+    for folder in folders {
+        let own = name(folder);
+        let taken = |candidate: &String| names.contains(candidate);
+        let numbered = (2..).map(|number| format!("{own} ({number})"));
+        let free = std::iter::once(own.clone()).chain(numbered).find(|candidate| !taken(candidate));
+        names.extend(free);
+    }
+    names
+}
+
+/// As many digits as a page shows.
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_named_by_their_path() {
+        let table: Table = "a = 1\nb = \"x\"\n[c.d]\ne = 0.5".parse().unwrap();
+        let expected = [("a", "1"), ("b", "x"), ("c.d.e", "0.5")];
+        assert_eq!(flat(&table), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn names_of_runs_are_told_apart() {
+        let folders = ["a/gct", "b/gct", "b/shallow"].map(std::path::Path::new);
+        assert_eq!(names(&folders), ["gct", "gct (2)", "shallow"]);
+    }
+}

@@ -1,0 +1,180 @@
+// The report, and what a model makes of one encounter: unpacked from the file, or fetched from the server.
+
+const KINDS = ["visit", "diagnosis", "treatment", "lab"];
+const HEADINGS = ["visit", "diagnoses", "treatments", "labs"];
+const LOWER_IS_BETTER = new Set(["log_loss", "brier_score", "calibration_error"]);
+
+const FIGURES = {
+  aucpr: ["AUCPR", "Area under the curve of precision and recall. Guessing gives the share of true cases, 1 is perfect."],
+  auroc: ["AUROC", "How often a true case gets a higher probability than a false one. Guessing gives 0.5."],
+  accuracy: ["accuracy", "Share of right answers. A probability above one half is a yes; of guesses the best one counts."],
+  log_loss: ["log loss", "Minus the logarithm of the probability that the truth was given, on average. Less is better."],
+  brier_score: ["Brier score", "Squared distance between probability and truth, on average. Less is better."],
+  calibration_error: ["calibration error", "How far probabilities are from what happens, on average. Less is better."],
+};
+
+const ASKS = {
+  pairs: "Which nodes of an encounter are connected?",
+  labels: "Is the label of the visit true?",
+  diagnosis: "Which diagnosis of the encounter was hidden?",
+};
+
+/** The report of the page; the server keeps the larger part of it until it is asked. */
+async function readReport() {
+  const embedded = JSON.parse(document.getElementById("report").textContent);
+  return embedded.live ? { ...await request("page/report.json"), live: true } : embedded;
+}
+
+/** Sent with every request once it was typed in; gone with the page. */
+let token = null;
+
+/** JSON from the server. Asks the reader for a token where the server wants one; other errors are thrown, in words. */
+async function request(path, body) {
+  for (;;) {
+    const headers = { ...(body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) };
+    let response;
+    try {
+      response = await fetch(path, { method: body ? "POST" : "GET", headers, body, cache: "no-store" });
+    } catch {
+      throw new Error("The server does not answer. Is it still running?");
+    }
+    if (response.status === 401) {
+      token = await askForToken(token !== null);
+      continue;
+    }
+    const answer = await response.json().catch(() => null);
+    if (response.ok && answer !== null) return answer;
+    if (!answer?.error) throw new Error(`The server answered with status ${response.status} and said no more.`);
+    throw Object.assign(new Error(clean(answer.error)), { hint: answer.hint && clean(answer.hint) });
+  }
+}
+
+/** The matrices of all encounters of a run, one after the other, and where each begins. Unpacked when first needed. */
+const unpacked = new WeakMap();
+
+function matricesOf(run) {
+  if (!unpacked.has(run)) {
+    let end = 0;
+    const starts = run.encounters.map(encounter => {
+      const start = end;
+      end += run.layers.length * (encounter.codes.length + 1) ** 2;
+      return start;
+    });
+    unpacked.set(run, gunzip(run.matrices).then(bytes => {
+      if (bytes.length !== end) throw new Error(`The report is damaged: ${bytes.length} cells of matrices where ${end} belong.`);
+      return { bytes, starts };
+    }));
+  }
+  return unpacked.get(run);
+}
+
+async function gunzip(base64) {
+  const text = atob(base64);
+  const packed = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** A byte stands for the square of its share of 255: small attention needs the finer steps. */
+const CELLS = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
+
+/** One encounter as all views want it: nodes, layers with their matrices, true edges, answers. */
+async function explanationOf(report, run, place) {
+  const encounter = run.encounters[place];
+  const about = { number: encounter.number, id: encounter.id, loss: encounter.loss };
+  if (report.live) {
+    const path = `page/runs/${report.runs.indexOf(run)}/encounters/${encounter.number}`;
+    return { ...explained(await request(path)), ...about };
+  }
+  const nodes = [{ kind: 0, code: "visit", description: null }, ...encounter.codes.map(code => codeOf(run, code))];
+  const cells = nodes.length ** 2;
+  let layers = [];
+  if (run.layers.length) {
+    const { bytes, starts } = await matricesOf(run);
+    layers = run.layers.map((layer, l) => {
+      const start = starts[place] + l * cells;
+      return { ...layer, matrix: Float32Array.from(bytes.subarray(start, start + cells), byte => CELLS[byte]) };
+    });
+  }
+  return { ...about, nodes, layers, edges: encounter.edges, hidden: encounter.hidden, answers: encounter.answers, unknown: [] };
+}
+
+/** The same from an explanation of the server. */
+function explained(explanation) {
+  const nodes = explanation.nodes.map(node => ({ ...node, kind: KINDS.indexOf(node.kind) }));
+  const layers = explanation.layers.map(layer => ({ ...layer, matrix: Float32Array.from(layer.matrix.flat(), cell => cell ?? 0) }));
+  return { ...explanation, nodes, layers, answers: explanation.answers ?? [], unknown: explanation.unknown ?? [] };
+}
+
+function codeOf(run, code) {
+  return { kind: run.codes.kind[code], code: run.codes.code[code], description: run.codes.description[code] };
+}
+
+/** Codes that contain this text, in themselves or in their description, as a set of their indexes. */
+function matching(run, text) {
+  const wanted = text.toLowerCase();
+  const found = new Set();
+  run.codes.code.forEach((code, index) => {
+    if (code.toLowerCase().includes(wanted) || run.codes.description[index]?.toLowerCase().includes(wanted)) found.add(index);
+  });
+  return found;
+}
+
+/**
+ * Pairs of nodes that are connected, or that a layer connects, the strongest last. By the rules of `gct explain`: the strength of a
+ * pair is the larger of what the two give each other; a true edge is missed if neither end gives the other what it gives to nodes of that
+ * kind on average; what is under a hundredth of what its giver's favourite gets is too little to see. Where the model says
+ * probabilities, a true edge is missed below one half.
+ */
+function linksOf(view, layer) {
+  const n = view.nodes.length;
+  const truth = new Set((view.edges ?? []).map(([a, b]) => Math.min(a, b) * n + Math.max(a, b)));
+  const links = [];
+  const add = (a, b, strength, mark) => {
+    const [from, to] = view.nodes[a].kind <= view.nodes[b].kind ? [a, b] : [b, a];
+    links.push({ from, to, strength, mark });
+  };
+  if (!layer) {
+    for (const edge of truth) add(Math.floor(edge / n), edge % n, 1, "found");
+    return links;
+  }
+  const { matrix, kind } = layer;
+  const most = new Float64Array(n);
+  const means = view.nodes.map((_, node) => {
+    const [sums, counts] = [[0, 0, 0, 0], [0, 0, 0, 0]];
+    for (let other = 0; other < n; other++) {
+      const given = matrix[node * n + other];
+      if (other === node || !(given > 0)) continue;
+      most[node] = Math.max(most[node], given);
+      sums[view.nodes[other].kind] += given;
+      counts[view.nodes[other].kind]++;
+    }
+    return sums.map((sum, k) => sum / Math.max(1, counts[k]));
+  });
+  const given = (from, to) => known(matrix[from * n + to]) ? matrix[from * n + to] : 0;
+  const enough = (from, to) => {
+    const least = kind === "probability" ? 0.5 : means[from][view.nodes[to].kind] * (1 - 1e-6);
+    return given(from, to) > 0 && given(from, to) >= least;
+  };
+  const seen = (from, to) => given(from, to) > 0 && given(from, to) >= 0.01 * most[from];
+  for (let a = 0; a < n; a++) {
+    for (let b = a + 1; b < n; b++) {
+      const isTrue = truth.has(a * n + b);
+      if (!isTrue && !seen(a, b) && !seen(b, a)) continue;
+      const mark = !isTrue ? "other" : enough(a, b) || enough(b, a) ? "found" : "missed";
+      add(a, b, Math.max(given(a, b), given(b, a)), mark);
+    }
+  }
+  return links.sort((a, b) => a.strength - b.strength);
+}
+
+/** A bound for the width of lines and the colour of cells: attention is compared within a layer, a probability with 1. */
+function strongestOf(layer, links) {
+  return layer?.kind === "probability" || !layer ? 1 : links.reduce((most, link) => Math.max(most, link.strength), 0) || 1;
+}
+
+/** The layer that a view begins with: the last block, which is nearest to the answer. */
+function defaultLayer(layers) {
+  return layers.findLast(layer => layer.kind === "attention") ?? layers.at(-1);
+}

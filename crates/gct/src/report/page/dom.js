@@ -1,0 +1,145 @@
+"use strict";
+// Elements, words and numbers. Codes and descriptions come from outside: they become text, never markup.
+
+/** Makes elements: `h("p.muted", {title: "whole"}, "text", child)`. Functions among the attributes listen to events. */
+const h = maker(name => document.createElement(name));
+/** The same for SVG. */
+const s = maker(name => document.createElementNS("http://www.w3.org/2000/svg", name));
+
+function maker(create) {
+  return (name, ...content) => {
+    const [tag, ...classes] = name.split(".");
+    const element = create(tag);
+    if (classes.length) element.setAttribute("class", classes.join(" "));
+    const attributes = Object.getPrototypeOf(content[0] ?? "") === Object.prototype ? content.shift() : {};
+    for (const [key, value] of Object.entries(attributes)) {
+      if (typeof value === "function") element.addEventListener(key, value);
+      else if (value === true) element.setAttribute(key, "");
+      else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
+    }
+    element.append(...content.flat(3).filter(child => child !== null && child !== undefined && child !== false));
+    return element;
+  };
+}
+
+/** Text without control characters and without those that turn the direction of what follows. */
+function clean(text) {
+  return String(text).replace(/\s/gu, " ").replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069\u200e\u200f\ufffe\uffff]/gu, "");
+}
+
+/** A code in a text of ours: isolated, since its letters may run from right to left; whole when the mouse rests on it. */
+function named(code, description) {
+  return h("bdi", { title: whole(code, description) }, clean(code));
+}
+
+function whole(code, description) {
+  return description ? `${clean(code)}: ${clean(description)}` : clean(code);
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+function textWidth(text, size) {
+  pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
+/** Text in this much room. What is cut out is the middle: codes of one family often differ at their ends. */
+function shortened(text, size, room) {
+  const letters = Array.from(clean(text).slice(0, 400));
+  if (textWidth(letters.join(""), size) <= room) return letters.join("");
+  const cut = kept => letters.slice(0, Math.ceil(kept / 2)).join("").trimEnd() + "…" +
+    letters.slice(letters.length - Math.floor(kept / 2)).join("").trimStart();
+  let [fits, fails] = [0, letters.length];
+  while (fails - fits > 1) {
+    const middle = (fits + fails) >> 1;
+    if (textWidth(cut(middle), size) <= room) fits = middle; else fails = middle;
+  }
+  return cut(fits);
+}
+
+const DASH = "–";
+const known = value => typeof value === "number" && Number.isFinite(value);
+const figure = (value, digits = 4) => known(value) ? value.toFixed(digits) : DASH;
+const integer = value => known(value) ? value.toLocaleString("en") : DASH;
+
+/** A probability or a share of attention: short, but what is little is not nothing. */
+function share(value) {
+  if (!known(value)) return DASH;
+  if (value === 0 || value >= 0.0995) return value.toFixed(2);
+  return value < 0.001 ? "< 0.001" : value.toFixed(3);
+}
+
+/** A count of encounters; small ones were left out of the report where someone could be recognised by them. */
+function count(value, least, isKnown = true) {
+  return !known(value) && least > 0 && isKnown ? `< ${least}` : integer(value);
+}
+
+function duration(seconds) {
+  if (!known(seconds)) return DASH;
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  if (hours) return `${hours} h ${minutes} min`;
+  return minutes ? `${minutes} min ${Math.round(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
+}
+
+const words = name => clean(name).replace(/_/g, " ");
+
+/** Rows as a file for spreadsheets. They would compute a text that begins like a formula: an apostrophe prevents that. */
+function csv(rows) {
+  const cell = value => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return String(value);
+    const text = clean(value);
+    return `"${(/^\s*[=+\-@]/.test(text) ? "'" + text : text).replace(/"/g, '""')}"`;
+  };
+  return rows.map(row => row.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+function download(name, text) {
+  const address = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }));
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+/** A place whose content depends on its width; drawn again when that changes, or the colours of a canvas do. */
+function sized(name, draw) {
+  const place = h(name);
+  place.classList.add("sized");
+  let width = 0;
+  place.redraw = () => { if (width > 0) place.replaceChildren(...[draw(width)].flat()); };
+  new ResizeObserver(entries => {
+    const now = Math.floor(entries[0].contentRect.width);
+    if (now === width) return;
+    width = now;
+    place.redraw();
+  }).observe(place);
+  return place;
+}
+
+/** A choice of one among few, as radio buttons: arrow keys move it. */
+function choice(label, names, chosen, change) {
+  const group = `choice-${choice.made = (choice.made ?? 0) + 1}`;
+  const option = ([value, text]) => h("label",
+    h("input", { type: "radio", name: group, value, checked: value === chosen, change: () => change(value) }),
+    h("span", text));
+  const field = h("fieldset.choice", h("legend", label), h("div", names.map(option)));
+  field.choose = value => { for (const input of field.querySelectorAll("input")) input.checked = input.value === value; };
+  return field;
+}
+
+/** A table that may be wider than the page: it scrolls in its frame. Columns: {name, number, cell(row)}. */
+function table(caption, columns, rows, attributes = {}) {
+  const head = h("tr", columns.map(column => h(column.number ? "th.number" : "th", { scope: "col" }, column.name)));
+  const line = row => row.group !== undefined
+    ? h("tr.group", h("th", { colspan: columns.length, scope: "colgroup" }, row.group))
+    : h("tr", { class: row.class ?? null }, columns.map((column, place) => place === 0
+      ? h("th", { scope: "row" }, column.cell(row)) : h(column.number ? "td.number" : "td", column.cell(row))));
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": caption },
+    h("table", attributes, h("caption", caption), h("thead", head), h("tbody", rows.map(line))));
+}
+
+/** A bar as long as a share, for cells of tables. */
+function bar(value, mark = "") {
+  const inner = h("span");
+  inner.style.width = `${100 * Math.min(1, Math.max(0, known(value) ? value : 0))}%`;
+  return h(`span.bar${mark && "." + mark}`, { "aria-hidden": "true" }, inner);
+}

@@ -1,0 +1,135 @@
+// The list of encounters, of which only the visible rows exist, and the chosen one beside it.
+
+const ROW = 34;
+
+/** A list in which `pick(place, replace)` hears which encounter was chosen, by its place in the run. */
+function encounterList(run, pick) {
+  let order = run.encounters.map((_, place) => place);
+  let chosen = 0, sort = { key: "number", down: false };
+  const probability = encounter => encounter.answers[0]?.probability;
+  const keys = {
+    number: ["number", encounter => encounter.number],
+    codes: ["codes", encounter => encounter.codes.length],
+    probability: ["prob.", probability],
+    loss: ["loss", encounter => encounter.loss],
+  };
+  const search = h("input", { type: "search", placeholder: "code, description or number", "aria-label": "Search encounters", input: arrange });
+  const heads = Object.entries(keys).map(([key, [name]]) => h("button", { type: "button", "data-key": key, title: `Sort by ${key}`, click: () => {
+    sort = { key, down: sort.key === key ? !sort.down : key !== "number" };
+    arrange();
+  } }, name));
+  const found = h("p.muted", { role: "status" });
+  const space = h("div.space");
+  const box = h("div.rows", { role: "listbox", tabindex: 0, "aria-label": "Encounters", scroll: paint, keydown: moved }, space);
+
+  function arrange() {
+    const text = search.value.trim();
+    const codes = text ? matching(run, text) : null;
+    const wanted = encounter => encounter.codes.some(code => codes.has(code)) || String(encounter.number) === text || encounter.id?.toLowerCase().includes(text.toLowerCase());
+    order = run.encounters.flatMap((encounter, place) => !codes || wanted(encounter) ? [place] : []);
+    const value = place => keys[sort.key][1](run.encounters[place]);
+    // What is not known comes last, whichever way the rest is sorted.
+    order.sort((a, b) => known(value(b)) - known(value(a)) || (sort.down ? -1 : 1) * ((value(a) ?? 0) - (value(b) ?? 0)) || a - b);
+    for (const head of heads) {
+      const own = head.dataset.key === sort.key;
+      head.setAttribute("aria-pressed", own);
+      head.dataset.arrow = own ? (sort.down ? "▼" : "▲") : "";
+    }
+    found.textContent = text ? `${integer(order.length)} of ${integer(run.encounters.length)} encounters` : `${integer(order.length)} encounters`;
+    box.scrollTop = 0;
+    paint();
+  }
+
+  function paint() {
+    space.style.height = `${order.length * ROW}px`;
+    const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 4);
+    const last = Math.min(order.length, Math.ceil((box.scrollTop + (box.clientHeight || 600)) / ROW) + 4);
+    space.replaceChildren(...order.slice(first, last).map((place, at) => row(place, first + at)));
+    const at = order.indexOf(chosen);
+    if (at >= first && at < last) box.setAttribute("aria-activedescendant", `encounter-${chosen}`);
+    else box.removeAttribute("aria-activedescendant");
+  }
+
+  function row(place, at) {
+    const encounter = run.encounters[place];
+    const mark = { true: " ✓", false: " ✗" }[run.asks === "pairs" ? null : encounter.answers[0]?.truth] ?? "";
+    const element = h("div.row", { role: "option", id: `encounter-${place}`, "aria-selected": place === chosen, "aria-setsize": order.length, "aria-posinset": at + 1,
+      title: encounter.id ? clean(encounter.id) : null, click: () => pick(place, false) },
+    h("span", encounter.id ? [integer(encounter.number), h("bdi.muted", ` ${clean(encounter.id)}`)] : integer(encounter.number)),
+    h("span", integer(encounter.codes.length)), h("span", share(probability(encounter)) + mark), h("span", figure(encounter.loss, 3)));
+    element.style.top = `${at * ROW}px`;
+    return element;
+  }
+
+  function moved(event) {
+    const at = order.indexOf(chosen);
+    const page = Math.max(1, Math.floor(box.clientHeight / ROW) - 1);
+    const next = { ArrowUp: at - 1, ArrowDown: at + 1, PageUp: at - page, PageDown: at + page, Home: 0, End: order.length - 1 }[event.key];
+    if (next === undefined || !order.length) return;
+    event.preventDefault();
+    pick(order[Math.min(order.length - 1, Math.max(0, next))], true);
+  }
+
+  /** Marks the chosen encounter and brings it into sight. */
+  function choose(place) {
+    chosen = place;
+    const y = order.indexOf(place) * ROW;
+    if (y >= 0 && (y < box.scrollTop || y + ROW > box.scrollTop + box.clientHeight)) box.scrollTop = y - box.clientHeight / 2 + ROW / 2;
+    paint();
+  }
+
+  const beside = step => { const at = order.indexOf(chosen) + step; if (order[at] !== undefined) pick(order[at], false); };
+  const root = h("div.list", search, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box,
+    run.asks === "pairs" ? h("p.muted", "Probability: of the pair that the model is surest of.")
+      : h("p.muted", run.asks === "diagnosis" ? "Probability: of the best guess. ✓ it is right, ✗ it is wrong." : "✓ truly yes, ✗ truly no."));
+  arrange();
+  return { root, choose, beside };
+}
+
+function encountersSection(main, report, run, go) {
+  if (!run.encounters.length) {
+    main.append(h("p.empty", "No encounters are in this report."));
+    return () => {};
+  }
+  const list = encounterList(run, (place, replace) => go({ encounter: run.encounters[place].number, node: null }, replace));
+  const detail = h("div.detail", { "aria-live": "off" });
+  let place = -1, shown = null, asked = 0;
+  main.append(h("div.split", list.root, detail));
+
+  async function open(next) {
+    const mine = ++asked;
+    place = next;
+    shown = null;
+    detail.setAttribute("aria-busy", "true");
+    try {
+      const view = await explanationOf(report, run, next);
+      if (mine !== asked) return;
+      shown = explain(view, run.asks, changes => go(changes, !("node" in changes)));
+      detail.replaceChildren(heading(view), shown.root);
+      shown.update(go.state);
+    } catch (error) {
+      if (mine === asked) detail.replaceChildren(trouble(error));
+    } finally {
+      if (mine === asked) detail.removeAttribute("aria-busy");
+    }
+  }
+
+  function heading(view) {
+    const facts = [`${integer(view.nodes.length - 1)} codes`, known(view.loss) && `loss ${figure(view.loss, 3)}`,
+      view.edges && `${view.edges.length} true edges`].filter(Boolean);
+    return h("div.title", h("h2", `Encounter ${integer(view.number)}`, view.id ? h("bdi.muted", ` ${clean(view.id)}`) : null), h("p.muted", facts.join(", ")),
+      h("div.step", h("button", { type: "button", click: () => list.beside(-1) }, "Previous"), h("button", { type: "button", click: () => list.beside(1) }, "Next")));
+  }
+
+  return state => {
+    const wanted = run.encounters.findIndex(encounter => encounter.number === state.encounter);
+    const next = Math.max(0, wanted);
+    list.choose(next);
+    if (next !== place) open(next);
+    else shown?.update(state);
+  };
+}
+
+function trouble(error) {
+  return h("div.notice.error", { role: "alert" }, h("p", error.message), error.hint && h("p.muted", error.hint));
+}

@@ -1,0 +1,171 @@
+// An encounter as a graph in four columns. Lines are as wide and as dark as the attention between two nodes.
+
+const WIDEST = 6;
+/** More lines than this are neither seen nor quickly drawn; true edges are always drawn. */
+const MOST_LINES = 1500;
+
+/** Where the nodes stand, in this much width. */
+function planOf(view, width) {
+  const columns = KINDS.map((_, kind) => ({ kind, nodes: view.nodes.flatMap((node, place) => node.kind === kind ? [place] : []) }))
+    .filter(column => column.nodes.length);
+  const longest = Math.max(4, ...columns.map(column => column.nodes.length));
+  const narrow = width < 560;
+  const pitch = longest > 40 ? 19 : longest > 24 ? 21 : 24;
+  const [size, pad, head] = [narrow ? 10.5 : 11.5, narrow ? 5 : 8, 30];
+  const height = head + longest * pitch;
+  // Tall pictures are wide, or all lines would be steep; a phone has room for labels or for slopes, not for both.
+  const least = narrow ? 30 : Math.min(150, Math.max(80, height * 0.15));
+  const gaps = Math.max(1, columns.length - 1);
+  const visit = textWidth("visit", size) + 2 * pad + 2;
+  const most = (width - visit - gaps * least) / Math.max(1, columns.length - 1);
+  for (const column of columns) {
+    const labels = column.nodes.map(node => textWidth(labelOf(view, node).slice(0, 80), size) + 2 * pad + 2);
+    const heading = textWidth(headingOf(column), 12) * 1.1;
+    column.width = column.kind === 0 ? visit : Math.min(most, Math.max(44, heading, ...labels));
+  }
+  const used = columns.reduce((sum, column) => sum + column.width, 0);
+  const gap = Math.min((width - used) / gaps, Math.max(150, Math.min(320, height * 0.35)));
+  const place = new Array(view.nodes.length);
+  let left = 0;
+  for (const column of columns) {
+    column.left = left;
+    left += column.width + gap;
+    column.nodes.forEach((node, at) => {
+      place[node] = { column, y: head + (at + 0.5) * (height - head) / column.nodes.length };
+    });
+  }
+  return { columns, place, size, pad, box: pitch - 4, width: left - gap, height };
+}
+
+const headingOf = column => column.kind === 0 ? "visit" : `${HEADINGS[column.kind]} (${column.nodes.length})`;
+const labelOf = (view, node) => (node === view.hidden ? "? " : "") + clean(view.nodes[node].code);
+
+function pathOf(plan, a, b) {
+  const [from, to] = [plan.place[a], plan.place[b]];
+  const right = from.column.left + from.column.width;
+  const inside = from.column === to.column;
+  const [x1, x2] = [inside ? from.column.left : right, to.column.left];
+  const bend = inside ? x1 - Math.min(20 + 0.2 * Math.abs(to.y - from.y), 60, x1 || 20) : (x1 + x2) / 2;
+  const f = value => value.toFixed(1);
+  return {
+    d: `M${f(x1)} ${f(from.y)}C${f(bend)} ${f(from.y)} ${f(bend)} ${f(to.y)} ${f(x2)} ${f(to.y)}`,
+    middle: `M${f(inside ? 0.25 * x1 + 0.75 * bend : bend)} ${f((from.y + to.y) / 2)}h0`,
+  };
+}
+
+function lineOf(plan, link, strongest, weight = 1) {
+  const portion = Math.min(1, link.strength / strongest);
+  const look = link.mark === "missed" ? {} : {
+    "stroke-width": (0.6 + (WIDEST - 0.6) * portion).toFixed(2),
+    // Those of no true edge are many, and together must not hide the true ones.
+    "stroke-opacity": Math.min(1, weight * (link.mark === "found" ? 0.3 + 0.6 * portion : 0.04 + 0.56 * portion ** 1.5)).toFixed(3),
+  };
+  return s(`path.link.${link.mark}`, { d: pathOf(plan, link.from, link.to).d, ...look });
+}
+
+/**
+ * Draws a layer of a view. `look(node)` is called when a node is pointed at or focused (null when it no longer is), `pick(node)` when
+ * it is chosen. Gives the drawing with `least(portion)`, which hides weak lines, and `show(node)`, which fades all but a node's links.
+ */
+function graph(view, layer, width, { look, pick }) {
+  const plan = planOf(view, width);
+  const links = linksOf(view, layer);
+  const strongest = strongestOf(layer, links);
+  const [lines, own, tags] = [s("g.links"), s("g.own"), s("g.tags")];
+  const boxes = view.nodes.map((node, place) => {
+    const { column, y } = plan.place[place];
+    const hidden = place === view.hidden;
+    return s(`g.node.kind-${node.kind}${hidden ? ".hidden" : ""}`, {
+      tabindex: place ? -1 : 0, role: "button", "data-node": place,
+      "aria-label": `${KINDS[node.kind]} ${place ? whole(node.code, node.description) : ""}${hidden ? ", hidden from the model" : ""}`,
+      pointerenter: event => { if (event.pointerType === "mouse") look(place); },
+      pointerleave: event => { if (event.pointerType === "mouse") look(null); },
+      focus: () => look(place), blur: () => look(null),
+      click: () => pick(place), keydown: event => moved(event, place),
+    },
+    s("title", place ? whole(node.code, node.description) : "visit"),
+    s("rect", { x: column.left + 0.5, y: y - plan.box / 2, width: column.width - 1, height: plan.box, rx: 3 }),
+    s("text", { x: column.left + plan.pad, y: y + plan.size * 0.36, "font-size": plan.size },
+      shortened(labelOf(view, place), plan.size, column.width - 2 * plan.pad)));
+  });
+
+  function moved(event, place) {
+    const { column, y } = plan.place[place];
+    const [row, at] = [column.nodes.indexOf(place), plan.columns.indexOf(column)];
+    const nearest = beside => beside?.nodes.reduce((best, node) =>
+      Math.abs(plan.place[node].y - y) < Math.abs(plan.place[best].y - y) ? node : best);
+    const next = {
+      ArrowUp: () => column.nodes[row - 1], ArrowDown: () => column.nodes[row + 1],
+      ArrowLeft: () => nearest(plan.columns[at - 1]), ArrowRight: () => nearest(plan.columns[at + 1]),
+      Home: () => column.nodes[0], End: () => column.nodes.at(-1),
+      Enter: () => pick(place), " ": () => pick(place), Escape: () => pick(null),
+    }[event.key];
+    if (!next) return;
+    event.preventDefault();
+    const node = next();
+    if (typeof node !== "number") return;
+    boxes.forEach((box, other) => box.setAttribute("tabindex", other === node ? 0 : -1));
+    boxes[node].focus();
+  }
+
+  /** Hides lines below a portion of the strongest; a true edge that is missed stays, since it is weak by definition. */
+  function least(portion) {
+    const strong = links.filter(link => link.mark === "missed" || link.strength >= portion * strongest);
+    const others = strong.filter(link => link.mark === "other").slice(-MOST_LINES);
+    const ordered = [...others, ...strong.filter(link => link.mark === "found"), ...strong.filter(link => link.mark === "missed")];
+    const dots = strong.filter(link => link.mark === "found").map(link => pathOf(plan, link.from, link.to).middle).join("");
+    lines.replaceChildren(...ordered.map(link => lineOf(plan, link, strongest)), s("path.dots", { d: dots }));
+    return { drawn: ordered.length, all: links.length };
+  }
+
+  function show(node, pinned) {
+    svg.classList.toggle("focused", node !== null);
+    const near = new Set([node]);
+    own.replaceChildren();
+    tags.replaceChildren();
+    if (node !== null) {
+      for (const link of links.filter(({ from, to }) => from === node || to === node)) {
+        const other = link.from === node ? link.to : link.from;
+        const { column, y } = plan.place[other];
+        const before = column.left <= plan.place[node].column.left;
+        const inside = column === plan.place[node].column;
+        near.add(other);
+        own.append(lineOf(plan, link, strongest, 1.8));
+        if (layer) {
+          const side = inside || !before ? [column.left - 3, "end"] : [column.left + column.width + 3, "start"];
+          tags.append(s("text", { x: side[0], y: y + 3.5, "text-anchor": side[1], "font-size": plan.size - 1 }, share(link.strength)));
+        }
+      }
+      const dots = links.filter(({ from, to, mark }) => mark === "found" && (from === node || to === node));
+      own.append(s("path.dots", { d: dots.map(link => pathOf(plan, link.from, link.to).middle).join("") }));
+    }
+    boxes.forEach((box, place) => {
+      box.classList.toggle("far", node !== null && !near.has(place));
+      box.classList.toggle("near", node === place);
+      box.setAttribute("aria-pressed", place === pinned);
+    });
+  }
+
+  const svg = s("svg.graph", { viewBox: `-1 0 ${plan.width + 2} ${plan.height}`, width: plan.width + 2, height: plan.height, role: "group",
+    "aria-label": `${view.nodes.length} nodes in columns, ${links.length} lines between them. Arrow keys go from node to node, Enter chooses one.` },
+  lines, own,
+  plan.columns.map(column => s("text.heading", { x: column.left + (column.kind ? column.width / 2 : 0), y: 13, "text-anchor": column.kind ? "middle" : "start" }, headingOf(column))),
+  boxes, tags);
+  return { svg, least, show, links, strongest };
+}
+
+/** What the lines mean. */
+function graphLegend(view, layer, strongest) {
+  const sample = (name, look, dot) => h("li", h("span.swatch", s("svg", { width: 26, height: 10, "aria-hidden": "true" },
+    s(`path.link.${name}`, { d: "M1 5H25", ...look }), dot && s("path.dots", { d: "M13 5h0" }))));
+  const item = (swatch, text) => { swatch.append(text); return swatch; };
+  const wide = { "stroke-width": 4, "stroke-opacity": 0.8 };
+  const verb = layer?.kind === "probability" ? "probability" : "attention";
+  const scale = layer ? [0.25, 0.5, 1].map(portion => item(sample("scale", { "stroke-width": 0.6 + (WIDEST - 0.6) * portion }), share(portion * strongest))) : [];
+  return h("ul.legend",
+    view.edges && item(sample("found", wide, true), layer ? "true edge" : "true edge, as recorded"),
+    view.edges && layer && item(sample("missed", {}), "true edge, missed"),
+    layer && item(sample("other", { "stroke-width": 4, "stroke-opacity": 0.5 }), view.edges ? "no true edge" : `${verb} between two nodes`),
+    typeof view.hidden === "number" && h("li", h("span.swatch.hidden-box", "?"), "hidden from the model"),
+    scale.length ? h("li.muted", `${verb}:`) : null, scale);
+}

@@ -1,0 +1,155 @@
+// What was learned and how well: figures, curves, and runs beside each other.
+
+const figureName = name => FIGURES[name]?.[0] ?? words(name);
+
+function overviewSection(main, report, run) {
+  const { data } = run;
+  const codes = ["diagnosis", "treatment", "lab"].map(kind => `${integer(data.codes[kind])} ${kind}`).join(", ");
+  const facts = [
+    ["Task", [words(run.task), h("span.muted", ASKS[run.asks] ?? "")]],
+    ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
+    ["Data", [clean(data.source), h("span.muted", `${count(data.encounters, report.min_cell)} encounters; codes: ${codes}`)]],
+    ["Learned from", `${count(data.training, report.min_cell)} encounters`],
+    ["Asked about", [`${count(data.asked, report.min_cell)} encounters`,
+      h("span.muted", run.part === "all" ? "all of the data" : `the ${clean(run.part)} part`, data.left_out ? `; ${integer(data.left_out)} could not be asked and were left out` : "")]],
+  ];
+  main.append(h("section", h("h2", h("bdi", clean(run.name))), h("div.columns",
+    h("dl.facts", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))), h("div", figuresTable(run)))));
+  main.append(comparison(report, run), learning(report, run), curves(report, run), settings(report));
+}
+
+function figuresTable(run) {
+  const rows = run.figures.map(entry => ({ ...entry }));
+  for (const label of run.labels ?? []) rows.push({ group: h("bdi", words(label.name)) }, ...label.figures);
+  return table("Figures", [
+    { name: "figure", cell: row => [figureName(row.name), h("span.muted.what", FIGURES[row.name]?.[1] ?? "")] },
+    { name: "value", number: true, cell: row => h("strong", figure(row.value)) },
+    { name: "95 % interval", number: true, cell: row => interval(row) },
+  ], rows, { class: "figures" });
+}
+
+const interval = row => known(row.low) && known(row.high) ? `${figure(row.low)} to ${figure(row.high)}` : DASH;
+
+/** Runs and the paper's models, task by task. */
+function comparison(report, run) {
+  const tasks = [...new Set(report.runs.map(each => each.task))];
+  const rows = tasks.flatMap(task => [
+    ...report.runs.filter(each => each.task === task).map(each => ({
+      task, name: each.name, strong: each === run, part: each.part,
+      figures: new Map(each.figures.map(entry => [entry.name, entry])),
+    })),
+    ...paperRows(report, task),
+  ]);
+  if (rows.length < 2) return h("div");
+  const names = [...new Set(report.runs.flatMap(each => each.figures.map(entry => entry.name)))];
+  const best = (task, name) => {
+    const values = rows.filter(row => row.task === task && !row.paper).map(row => row.figures.get(name)?.value).filter(known);
+    return values.length < 2 ? null : LOWER_IS_BETTER.has(name) ? Math.min(...values) : Math.max(...values);
+  };
+  const cell = (row, name) => {
+    const entry = row.figures.get(name);
+    if (!known(entry?.value)) return DASH;
+    const spread = row.paper ? known(entry.deviation) && `± ${figure(entry.deviation)}` : known(entry.low) && known(entry.high) && interval(entry);
+    return [h(entry.value === best(row.task, name) && !row.paper ? "strong" : "span", figure(entry.value)), spread && h("span.muted.what", spread)];
+  };
+  const lines = tasks.flatMap(task => [{ group: words(task) }, ...rows.filter(row => row.task === task)
+    .map(row => ({ ...row, class: row.paper ? "paper-row" : row.strong ? "chosen" : null }))]);
+  const chart = h("div");
+  const draw = name => chart.replaceChildren(...tasks.map(task => {
+    const shown = rows.filter(row => row.task === task && row.figures.has(name)).map(row => ({ ...row, ...row.figures.get(name) }))
+      .map(row => ({ ...row, name: nameOf(row) }));
+    return shown.length ? h("div", h("h4", words(task)), dotChart(`${figureName(name)}, ${words(task)}`, shown)) : "";
+  }));
+  const first = names.includes(run.learning?.metric) ? run.learning.metric : names[0];
+  const select = h("select", { change: () => draw(select.value) }, names.map(name => h("option", { value: name, selected: name === first }, figureName(name))));
+  draw(first);
+  return h("section", h("h2", "Side by side"),
+    h("p.muted", "The best run of each task is bold. Intervals hold 95 % of bootstrap replicates; the paper gives a mean and the deviation between five splits of its data."),
+    table("Runs and the paper", [{ name: "run", cell: row => [h("bdi", nameOf(row)), row.part === "all" ? h("span.muted.what", "on all of the data") : null] },
+      ...names.map(name => ({ name: figureName(name), number: true, cell: row => cell(row, name) }))], lines, { class: "comparison" }),
+    h("figure", h("figcaption", h("label", "Figure ", select), " ", h("span.muted", "● run with its interval, ◇ the paper")), chart));
+}
+
+const nameOf = row => row.paper ? `${clean(row.name)}, paper` : clean(row.name);
+
+function paperRows(report, task) {
+  const models = new Map();
+  for (const entry of report.paper ?? []) {
+    if (entry.task !== task) continue;
+    if (!models.has(entry.model)) models.set(entry.model, { task, name: entry.model, paper: true, figures: new Map() });
+    models.get(entry.model).figures.set(entry.figure,
+      { ...entry, low: known(entry.deviation) ? entry.value - entry.deviation : null, high: known(entry.deviation) ? entry.value + entry.deviation : null });
+  }
+  return [...models.values()];
+}
+
+/** Runs that answer the same question, so that their lines may stand in one chart; the chosen one is drawn last, on top. */
+function peers(report, run) {
+  return report.runs.map((each, index) => ({ each, look: index % 6, strong: each === run })).filter(({ each }) => each.task === run.task)
+    .sort((a, b) => a.strong - b.strong);
+}
+
+function learning(report, run) {
+  const line = key => ({ each, look, strong }) => ({ name: each.name, look, strong,
+    points: (each.learning?.entries ?? []).filter(entry => known(entry[key])).map(entry => [entry.step, entry[key]]) });
+  const same = peers(report, run).filter(({ each }) => each.learning?.metric === run.learning?.metric);
+  const [loss, value] = ["loss", "value"].map(key => same.map(line(key)).filter(series => series.points.length));
+  if (!loss.length && !value.length) return h("section", h("h2", "Learning"), h("p.empty", "This run kept no history."));
+  const metric = figureName(run.learning.metric);
+  return h("section", h("h2", "Learning"), h("div.columns",
+    loss.length ? lineChart({ title: "Loss", note: "On the examples that it learns from. Less is better.", x: { name: "step", digits: 0 }, y: { name: "loss" }, series: loss }) : null,
+    value.length ? lineChart({ title: `${metric} on validation`, note: "On encounters that it does not learn from. The best model of these steps is kept.", x: { name: "step", digits: 0 }, y: { name: metric }, series: value }) : null));
+}
+
+function curves(report, run) {
+  if (!run.curves.length) {
+    return h("section", h("h2", "Curves"), h("p.empty", run.asks === "diagnosis"
+      ? "A guess among many diagnoses has no curve of precision and recall." : "There are no curves for this run."));
+  }
+  const place = h("div.columns");
+  const draw = name => {
+    const lines = peers(report, run).flatMap(peer => {
+      const curve = peer.each.curves.find(each => each.name === name);
+      return curve ? [{ ...peer, curve }] : [];
+    });
+    const own = run.curves.find(each => each.name === name);
+    const series = key => lines.map(({ each, look, strong, curve }) => ({ name: each.name, look, strong, points: curve[key] }));
+    const bins = own.calibration ?? [];
+    const most = Math.max(1, ...bins.map(bin => bin.count ?? 0));
+    place.replaceChildren(
+      lineChart({ title: "Precision and recall", note: `Of the pairs or cases it calls true, how many are (precision); of the true ones, how many it finds (recall). Guessing: ${figure(own.prevalence, 3)}.`,
+        x: { name: "recall", range: [0, 1] }, y: { name: "precision", range: [0, 1] }, series: series("precision_recall") }),
+      lineChart({ title: "ROC", note: "True ones found, against false ones called true, as the threshold falls.",
+        x: { name: "false positive rate", range: [0, 1] }, y: { name: "true positive rate", range: [0, 1] }, series: series("roc"), diagonal: "guessing" }),
+      h("div", lineChart({ title: "Calibration", note: "How often it happens when the model says so. Grey bars: how many fall into each bin.",
+        x: { name: "the model says", range: [0, 1] }, y: { name: "it happens", range: [0, 1] }, diagonal: "perfect",
+        series: [{ name: run.name, look: report.runs.indexOf(run) % 6, strong: true, points: bins.filter(bin => known(bin.said) && known(bin.happened)).map(bin => [bin.said, bin.happened]) }],
+        bars: bins.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })) }),
+      h("details", h("summary", "Bins"), table("Bins of the calibration", [
+        { name: "probability", cell: bin => `${figure(bin.low, 1)} to ${figure(bin.high, 1)}` },
+        { name: "count", number: true, cell: bin => count(bin.count, report.min_cell) },
+        { name: "said", number: true, cell: bin => figure(bin.said, 3) }, { name: "happened", number: true, cell: bin => figure(bin.happened, 3) },
+      ], bins))));
+  };
+  const select = h("select", { change: () => draw(select.value) }, run.curves.map(curve => h("option", { value: curve.name }, words(curve.name))));
+  draw(run.curves[0].name);
+  return h("section", h("h2", "Curves"), run.curves.length > 1 ? h("p", h("label", "Curves of ", select)) : null, place);
+}
+
+/** What is set differently between runs. */
+function settings(report) {
+  if (report.runs.length < 2) return h("section", h("h2", "Settings"), settingsTable("Settings", report.runs, [...new Set(report.runs[0].settings.map(([name]) => name))]));
+  const maps = report.runs.map(run => new Map(run.settings));
+  const names = [...new Set(report.runs.flatMap(run => run.settings.map(([name]) => name)))];
+  const different = names.filter(name => new Set(maps.map(map => map.get(name))).size > 1);
+  return h("section", h("h2", "Settings"), different.length ? settingsTable("What differs between the runs", report.runs, different)
+    : h("p.muted", "All runs have the same settings."),
+  different.length < names.length ? h("details", h("summary", `${names.length - different.length} settings that are the same`),
+    settingsTable("The same in all runs", report.runs.slice(0, 1), names.filter(name => !different.includes(name)), "all runs")) : null);
+}
+
+function settingsTable(caption, runs, names, heading) {
+  const maps = runs.map(run => new Map(run.settings));
+  return table(caption, [{ name: "setting", cell: name => h("code", clean(name)) },
+    ...runs.map((run, place) => ({ name: heading ?? clean(run.name), cell: name => h("bdi", clean(maps[place].get(name) ?? DASH)) }))], names);
+}

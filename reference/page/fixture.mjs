@@ -1,0 +1,159 @@
+// A report of the shape that the program writes, with runs of every kind, encounters of every size and hostile names.
+import { gzipSync } from "node:zlib";
+
+/** A small generator of random numbers, the same in every run (mulberry32). */
+function random(seed) {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+export const HOSTILE = [
+  '<img src=x onerror="window.hacked=1">', '"quotes" & \'others\'', "\u202eשלום עולם\u202c", "x".repeat(300), "=cmd()", "</script><script>window.hacked=1</script>",
+];
+const SIZES = [10, 3, 42, 100, 150];
+const WORDS = ["Sepsis", "Acute kidney failure", "Pneumonia", "Atrial fibrillation", "Hyperkalaemia", "Anaemia", "Chest pain", "Type 2 diabetes mellitus with complications of several organs"];
+
+function codesOf(random) {
+  const codes = { kind: [], code: [], description: [], count: [] };
+  [["D", 120], ["T", 150], ["L", 160]].forEach(([letter, many], kind) => {
+    for (let i = 0; i < many; i++) {
+      codes.kind.push(kind + 1);
+      codes.code.push(`${letter}_${Math.floor(random() * 90) + 10}${i}`);
+      codes.description.push(i % 3 ? `${WORDS[Math.floor(random() * WORDS.length)]} ${i}` : null);
+      codes.count.push(i % 20 ? Math.floor(random() * 5000) + 10 : null);
+    }
+  });
+  HOSTILE.forEach((name, i) => { codes.code[i] = name; codes.description[i] = i % 2 ? name : null; });
+  return codes;
+}
+
+/** Shares of the visit and the three kinds in so many codes. */
+function splitOf(size) {
+  const diagnoses = Math.max(1, Math.round(size * 0.22)), treatments = Math.max(1, Math.round(size * 0.33));
+  return [diagnoses, treatments, size - diagnoses - treatments];
+}
+
+function encounterOf(random, codes, number, size, asks, edgesKnown) {
+  const first = [0, 120, 270], many = [120, 150, 160];
+  const chosen = splitOf(size).map((wanted, kind) => {
+    const set = new Set(number === 1 && kind === 0 ? [0, 3] : number === 3 && kind === 0 ? [1, 2, 4, 5] : []);
+    while (set.size < wanted) set.add(first[kind] + Math.floor(random() * many[kind]));
+    return [...set].slice(0, wanted);
+  });
+  const kinds = [0, ...chosen.flatMap((list, kind) => list.map(() => kind + 1))];
+  const of = kind => kinds.flatMap((k, node) => k === kind ? [node] : []);
+  const edges = [...of(1).map(node => [0, node]), ...of(2).map(node => [pick(of(1)), node]), ...of(3).map(node => [pick(of(2)), node])];
+  function pick(list) { return list[Math.floor(random() * list.length)]; }
+  const answer = (what, truth) => ({ what, probability: random(), truth });
+  const name = node => node ? codes.code[chosen.flat()[node - 1]] : "visit";
+  const answers = asks === "labels" ? [answer("mortality", random() < 0.2), answer("readmission", null)]
+    : asks === "diagnosis" ? [answer(codes.code[chosen[0][0]], true), answer("D_77", false), answer(HOSTILE[0], false)].sort((a, b) => b.probability - a.probability)
+      : edges.slice(0, 12).map(([a, b], i) => ({ what: `${name(a)} - ${name(b)}`, probability: 0.98 - i * 0.03, truth: i % 4 !== 3 }));
+  return {
+    number, ...(number % 2 ? { id: `E${number * 7}` } : {}), loss: number % 9 === 4 ? null : random() * 2, codes: chosen.flat(),
+    hidden: asks === "diagnosis" ? 1 : null, edges: edgesKnown ? edges : null, answers, kinds, truth: edges,
+  };
+}
+
+/** Attention that knows most of the true edges, in the neighbouring kinds alone (gct) or everywhere (transformer). */
+function matrixOf(random, encounter, layer, masked) {
+  const n = encounter.kinds.length;
+  const cells = new Float64Array(n * n);
+  const isTrue = new Set(encounter.truth.flatMap(([a, b]) => [a * n + b, b * n + a]));
+  for (let i = 0; i < n; i++) {
+    let sum = 0;
+    for (let j = 0; j < n; j++) {
+      const allowed = i === j || !masked || Math.abs(encounter.kinds[i] - encounter.kinds[j]) === 1;
+      const weight = allowed ? random() ** 3 * 0.3 + (isTrue.has(i * n + j) && random() > 0.15 ? 1 : 0) + (i === j ? 0.3 : 0) : 0;
+      cells[i * n + j] = weight;
+      sum += weight;
+    }
+    if (layer.kind !== "probability") for (let j = 0; j < n; j++) cells[i * n + j] /= sum;
+  }
+  if (layer.kind === "probability") {
+    for (let i = 0; i < n; i++) {
+      for (let j = 0; j <= i; j++) cells[i * n + j] = cells[j * n + i] = i === j ? 0 : Math.min(0.99, cells[j * n + i] * 0.9);
+    }
+  }
+  return Uint8Array.from(cells, cell => Math.round(Math.sqrt(cell) * 255));
+}
+
+/** The matrix that the page will see: bytes made numbers again. */
+const numbers = (bytes, n) => Array.from({ length: n }, (_, i) => Array.from(bytes.subarray(i * n, (i + 1) * n), byte => (byte / 255) ** 2));
+
+function curveOf(random, name, skill) {
+  const t = Array.from({ length: 100 }, (_, i) => i / 99);
+  return {
+    name, prevalence: 0.08, precision_recall: t.map(r => [r, Math.max(0.08, 1 - r ** skill)]), roc: t.map(x => [x, x ** (1 / (1 + skill))]),
+    calibration: t.slice(0, 10).map((_, i) => i === 7 ? { low: 0.7, high: 0.8, count: null, said: null, happened: null }
+      : { low: i / 10, high: (i + 1) / 10, count: Math.round(5000 / (i + 1) ** 2), said: i / 10 + 0.05, happened: i / 10 + 0.05 + (random() - 0.5) * 0.1 }),
+  };
+}
+
+const BLOCKS = ["P", "block 2", "block 3"];
+const layer = (name, kind) => ({ name, kind });
+
+/** One run; `matrices` are also kept apart, for the server of the tests. */
+function runOf(seed, { name, model, task, asks, layers, masked = false, edgesKnown = false, labels = [], many = 12, figures, structure = null, curves = [] }) {
+  const rng = random(seed);
+  const codes = codesOf(rng);
+  const encounters = Array.from({ length: many }, (_, i) => encounterOf(rng, codes, i + 1, i < SIZES.length ? SIZES[i] : 6 + Math.floor(rng() * 70), asks, edgesKnown));
+  const matrices = encounters.map(encounter => layers.map(each => matrixOf(rng, encounter, each, masked)));
+  const links = layers.length === 0 ? [] : Array.from({ length: 200 }, (_, i) => ({
+    cause: i % 2 ? Math.floor(rng() * 120) : 120 + Math.floor(rng() * 150), effect: i % 2 ? 120 + Math.floor(rng() * 150) : 270 + Math.floor(rng() * 160),
+    encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, mean: 0.95 - i * 0.0045, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null,
+  }));
+  links.slice(0, 6).forEach((link, i) => { if (i % 2) link.cause = [4, 3, 0][(i - 1) / 2]; });
+  const bare = encounters.map(({ kinds, truth, ...encounter }) => encounter);
+  const neighbours = codes.code.map((_, i) => Array.from({ length: 10 }, (_, k) => (i * 7 + k * 13 + 1) % codes.code.length));
+  const entries = Array.from({ length: 8 }, (_, i) => ({ step: 500 * (i + 1), loss: 0.6 / (1 + i * 0.3) + seed * 0.01, value: i === 0 ? null : 0.3 + 0.1 * Math.log(i + 1) + seed * 0.01 }));
+  return {
+    matrices,
+    run: {
+      name, model, task, asks, part: "test",
+      data: { source: "synthetic", encounters: 50000, training: 39855, asked: 5047, left_out: asks === "diagnosis" ? 12 : 0, codes: { diagnosis: 120, treatment: 150, lab: 160 } },
+      settings: [["learning_rate", model === "gct" ? "0.003" : "0.001"], ["batch", "32"], ["model.blocks", layers.length ? "3" : "0"], ["model.width", "128"], ["task", task]],
+      steps: 4000, seconds: 812.4, figures, labels, learning: { metric: asks === "diagnosis" ? "accuracy" : "aucpr", entries }, curves: curves.map((curve, i) => curveOf(rng, curve, 2 + i)),
+      codes, layers, encounters: bare, matrices: layers.length ? gzipSync(Buffer.concat(matrices.flat().map(bytes => Buffer.from(bytes)))).toString("base64") : null,
+      structure, links: links.sort((a, b) => b.mean - a.mean),
+      map: layers.length === 0 ? null : { x: codes.code.map((_, i) => codes.kind[i] * 0.6 + rng() + rng()), y: codes.code.map(() => rng() + rng() - 1), explained: [0.21, 0.08],
+        neighbours, similarity: neighbours.map(list => list.map((_, k) => 0.95 - k * 0.04)) },
+    },
+  };
+}
+
+const figures = base => [["aucpr", base], ["auroc", base + 0.35], ["accuracy", 0.93], ["log_loss", 0.21], ["brier_score", 0.07], ["calibration_error", null]]
+  .map(([name, value]) => ({ name, value, low: value && value - 0.011, high: value && value + 0.012 }));
+const structure = add => ({ blocks: BLOCKS, kl_attention_truth: [12.1 + add, 10.3 + add, 9.7 + add], kl_truth_attention: [1.9, 1.4, 1.2], entropy: [2.1, 2.0, 1.98 + add / 10], edges_aucpr: [0.33, 0.41, null], encounters: 5047 });
+const attention = BLOCKS.map((name, i) => layer(name, i ? "attention" : "prior"));
+
+/** The whole report, and the matrices by run, encounter and layer. */
+export function fixture({ many = 12, minCell = 11 } = {}) {
+  const made = [
+    runOf(1, { name: "gct", model: "gct", task: "graph_reconstruction", asks: "pairs", layers: [...attention, layer("answer", "probability")], masked: true, edgesKnown: true, many, figures: figures(0.4913), structure: structure(0), curves: ["all pairs"] }),
+    runOf(2, { name: "transformer", model: "transformer", task: "mortality", asks: "labels", layers: ["block 1", "block 2", "block 3"].map(name => layer(name, "attention")), many, figures: figures(0.38),
+      labels: [{ name: "mortality", figures: figures(0.41).slice(0, 2) }, { name: "readmission", figures: figures(0.3).slice(0, 2) }], curves: ["mortality", "readmission"] }),
+    runOf(3, { name: "masked diagnosis with a long name", model: "gct", task: "masked_diagnosis", asks: "diagnosis", layers: attention, masked: true, edgesKnown: true, many, structure: structure(1),
+      figures: [{ name: "accuracy", value: 0.2112, low: 0.2, high: 0.22 }, { name: "log_loss", value: 4.1, low: 4.0, high: 4.2 }] }),
+    runOf(4, { name: "shallow", model: "shallow", task: "graph_reconstruction", asks: "pairs", layers: [], edgesKnown: true, many: 5, figures: figures(0.4), curves: ["all pairs"] }),
+    runOf(5, { name: "empty", model: "gcn", task: "graph_reconstruction", asks: "pairs", layers: attention, many: 0, figures: figures(0.45).map(entry => ({ ...entry, low: null, high: null })), curves: ["all pairs"] }),
+  ];
+  const paper = [["gct", 0.5965, 0.0031], ["transformer", 0.5752, 0.0015], ["shallow", 0.5441, 0.0017]].flatMap(([model, value, deviation]) => [
+    { model, task: "graph_reconstruction", figure: "aucpr", value, deviation }, { model, task: "graph_reconstruction", figure: "auroc", value: value + 0.3, deviation: 0.0013 }]);
+  return { report: { format: 1, program: "gct 0.1.0", live: false, paper, min_cell: minCell, runs: made.map(each => each.run) }, matrices: made.map(each => each.matrices) };
+}
+
+/** What the server says of one encounter, from the same report. */
+export function explanation({ report, matrices }, run, place) {
+  const { codes, layers, encounters } = report.runs[run];
+  const { codes: own, edges, hidden, answers } = encounters[place];
+  const kinds = ["visit", "diagnosis", "treatment", "lab"];
+  return {
+    nodes: [{ kind: "visit", code: "visit", description: null }, ...own.map(code => ({ kind: kinds[codes.kind[code]], code: codes.code[code], description: codes.description[code] }))],
+    layers: layers.map((each, l) => ({ ...each, matrix: numbers(matrices[run][place][l], own.length + 1) })), edges, hidden, answers, unknown: [],
+  };
+}
