@@ -7,7 +7,7 @@ function ticks(low, high, wanted) {
   const step = [1, 2, 5, 10].map(factor => factor * power).find(size => size >= raw * 0.999);
   const digits = Math.max(0, -Math.floor(Math.log10(step * 1.001)));
   const values = [];
-  for (let i = Math.ceil(low / step - 1e-6); i * step <= high + step * 1e-6; i++) values.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-6); i * step <= high + step * 1e-6; i++) values.push(i * step || 0);
   return { values, digits, step };
 }
 
@@ -22,18 +22,18 @@ function rangeOf(values, least = Infinity, most = -Infinity) {
 
 /**
  * Lines over a plane: {title, note, x: {name, range, names}, y: {name, range}, series: [{name, look, strong, points}], diagonal, bars}.
- * `look` is the place in the palette; `bars` are shares under the lines, by range of x.
+ * `look` is the place in the palette; `bars` are shares under the lines, by range of x; `rows` makes another table than that of points.
  */
 function lineChart(options) {
-  const { title, note, x, y, series } = options;
+  const { title, note, series } = options;
   const readout = h("p.readout.muted", { "aria-hidden": "true" });
   const drawing = sized("div", width => drawLines(options, width, readout));
   const points = h("details", h("summary", "As a table"));
   points.addEventListener("toggle", () => {
-    if (points.open && points.children.length === 1) points.append(pointTable(options));
+    if (points.open && points.children.length === 1) points.append((options.rows ?? pointTable)(options));
   });
   return h("figure", h("figcaption", h("h3", title), note && h("p.muted", note)), drawing,
-    series.length > 1 || options.diagonal ? legend(series.map(line => [line.name, `series-${line.look}`, line.strong]), options.diagonal) : null,
+    legend(series.length > 1 || options.diagonal ? series.map(line => [line.name, `series-${line.look}`, line.strong]) : [], options.diagonal),
     readout, points);
 }
 

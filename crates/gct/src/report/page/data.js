@@ -136,7 +136,7 @@ function linksOf(view, layer) {
     links.push({ from, to, strength, mark });
   };
   if (!layer) {
-    for (const edge of truth) add(Math.floor(edge / n), edge % n, 1, "found");
+    for (const edge of truth) add(Math.floor(edge / n), edge % n, 0.2, "found");
     return links;
   }
   const { matrix, kind } = layer;

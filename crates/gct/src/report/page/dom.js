@@ -14,6 +14,7 @@ function maker(create) {
     const attributes = Object.getPrototypeOf(content[0] ?? "") === Object.prototype ? content.shift() : {};
     for (const [key, value] of Object.entries(attributes)) {
       if (typeof value === "function") element.addEventListener(key, value);
+      else if (typeof value === "boolean" && key.startsWith("aria-")) element.setAttribute(key, value);
       else if (value === true) element.setAttribute(key, "");
       else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
     }
@@ -33,7 +34,7 @@ function named(code, description) {
 }
 
 function whole(code, description) {
-  return description ? `${clean(code)}: ${clean(description)}` : clean(code);
+  return description && description !== code ? `${clean(code)}: ${clean(description)}` : clean(code);
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -65,7 +66,8 @@ const integer = value => known(value) ? value.toLocaleString("en") : DASH;
 /** A probability or a share of attention: short, but what is little is not nothing. */
 function share(value) {
   if (!known(value)) return DASH;
-  if (value === 0 || value >= 0.0995) return value.toFixed(2);
+  if (value === 0) return "0";
+  if (value >= 0.0995) return value.toFixed(2);
   return value < 0.001 ? "< 0.001" : value.toFixed(3);
 }
 

@@ -23,7 +23,7 @@ function explain(view, asks, change) {
       return nodes.length ? h("optgroup", { label: HEADINGS[kind] }, nodes.map(option)) : null;
     }));
   const sliderField = h("label.slider", "Hide links below ", hidden, slider);
-  root.append(answers(view, asks), unknownCodes(view), view.layers.length
+  root.append(answers(view, asks), ...unknownCodes(view), view.layers.length
     ? h("div.controls", layers, views, h("label", "Look at ", codes), sliderField)
     : h("p.empty", "This model does not mix nodes, so there is no attention to show. ",
       view.edges ? "These are the codes of the encounter and its true edges." : "These are the codes of the encounter."),
@@ -43,13 +43,13 @@ function explain(view, asks, change) {
   function look(node) {
     const shown = node ?? pinned();
     if (drawn?.kind === "graph") drawn.show(shown, pinned());
-    readout.replaceChildren(...shown === null ? ["Point at a code, or move to it with the keyboard, to see what it attends to."] : sentence(shown));
+    readout.replaceChildren(...shown === null ? [`Point at a code, or move to it with the keyboard, to see ${layer ? "what it attends to" : "its edges"}.`] : sentence(shown));
     if (drawn?.kind !== "bars") aside.replaceChildren(shown === null ? strongest(view, layer) : given(view, layer, shown));
   }
 
   function sentence(node) {
     const { kind, code, description } = view.nodes[node];
-    const about = [h("strong", h("bdi", kind ? clean(code) : "the visit")), kind ? ` (${KINDS[kind]})` : "", description ? h("bdi", ` ${clean(description)}`) : "",
+    const about = [h("strong", h("bdi", kind ? clean(code) : "the visit")), kind ? ` (${KINDS[kind]})` : "", description && description !== code ? h("bdi", ` ${clean(description)}`) : "",
       node === view.hidden ? ", hidden from the model" : ""];
     if (!layer) return about;
     const [gives, gets] = [favourite((n, other) => layer.matrix[node * n + other]), favourite((n, other) => layer.matrix[other * n + node])];
@@ -91,14 +91,15 @@ function explain(view, asks, change) {
       const legendPlace = h("div");
       pane.replaceChildren(legendPlace, sized("div", width => {
         drawn = { kind: "graph", count: place, ...graph(view, layer, width, { look, pick }) };
-        legendPlace.replaceChildren(graphLegend(view, layer, drawn.strongest));
+        legendPlace.replaceChildren(graphLegend(view, layer, drawn));
         threshold();
         look(null);
         return drawn.svg;
       }), place, h("p.muted", edgesInWords(view, layer)));
     }
     sliderField.hidden = settings.view === "heat" || settings.view === "bars" || !layer;
-    root.classList.toggle("wide", drawn?.kind === "bars");
+    // A large matrix needs the room beside it.
+    root.classList.toggle("wide", drawn?.kind === "bars" || (drawn?.kind === "heat" && view.nodes.length > 50));
   }
 
   function update(next) {
@@ -146,9 +147,9 @@ function answers(view, asks) {
 }
 
 function unknownCodes(view) {
-  if (!view.unknown.length) return null;
-  return h("div.notice", { role: "status" }, h("strong", "Left out, since the model does not know them: "),
-    view.unknown.map(({ kind, code }, at) => [at ? ", " : "", `${kind} `, named(code)]), ".");
+  if (!view.unknown.length) return [];
+  return [h("div.notice", { role: "status" }, h("strong", "Left out, since the model does not know them: "),
+    view.unknown.map(({ kind, code }, at) => [at ? ", " : "", `${clean(kind)} `, named(code)]), ".")];
 }
 
 /** The strongest links of a layer by name. */
@@ -170,7 +171,8 @@ function short(view, node) {
 /** What a node gives to others and gets from them. */
 function given(view, layer, node) {
   const n = view.nodes.length;
-  const about = h("p", h("strong", h("bdi", clean(view.nodes[node].code))), view.nodes[node].description ? h("bdi", ` ${clean(view.nodes[node].description)}`) : null);
+  const { code, description } = view.nodes[node];
+  const about = h("p", h("strong", h("bdi", clean(code))), description && description !== code ? h("bdi", ` ${clean(description)}`) : null);
   if (!layer) return h("div.whole", about);
   const isTrue = new Set((view.edges ?? []).flatMap(([a, b]) => a === node ? [b] : b === node ? [a] : []));
   const both = other => [layer.matrix[node * n + other], layer.matrix[other * n + node]];

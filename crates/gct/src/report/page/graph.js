@@ -1,6 +1,5 @@
 // An encounter as a graph in four columns. Lines are as wide and as dark as the attention between two nodes.
 
-const WIDEST = 6;
 /** More lines than this are neither seen nor quickly drawn; true edges are always drawn. */
 const MOST_LINES = 1500;
 
@@ -14,7 +13,7 @@ function planOf(view, width) {
   const [size, pad, head] = [narrow ? 10.5 : 11.5, narrow ? 5 : 8, 30];
   const height = head + longest * pitch;
   // Tall pictures are wide, or all lines would be steep; a phone has room for labels or for slopes, not for both.
-  const least = narrow ? 30 : Math.min(150, Math.max(80, height * 0.15));
+  const least = narrow ? 30 : 84;
   const gaps = Math.max(1, columns.length - 1);
   const visit = textWidth("visit", size) + 2 * pad + 2;
   const most = (width - visit - gaps * least) / Math.max(1, columns.length - 1);
@@ -34,7 +33,9 @@ function planOf(view, width) {
       place[node] = { column, y: head + (at + 0.5) * (height - head) / column.nodes.length };
     });
   }
-  return { columns, place, size, pad, box: pitch - 4, width: left - gap, height };
+  // Where there are many lines, none may be so wide that it hides others.
+  const widest = view.nodes.length > 60 ? 4 : 6;
+  return { columns, place, size, pad, narrow, widest, box: pitch - 4, width: left - gap, height };
 }
 
 const headingOf = column => column.kind === 0 ? "visit" : `${HEADINGS[column.kind]} (${column.nodes.length})`;
@@ -56,7 +57,7 @@ function pathOf(plan, a, b) {
 function lineOf(plan, link, strongest, weight = 1) {
   const portion = Math.min(1, link.strength / strongest);
   const look = link.mark === "missed" ? {} : {
-    "stroke-width": (0.6 + (WIDEST - 0.6) * portion).toFixed(2),
+    "stroke-width": (0.6 + (plan.widest - 0.6) * portion).toFixed(2),
     // Those of no true edge are many, and together must not hide the true ones.
     "stroke-opacity": Math.min(1, weight * (link.mark === "found" ? 0.3 + 0.6 * portion : 0.04 + 0.56 * portion ** 1.5)).toFixed(3),
   };
@@ -114,7 +115,7 @@ function graph(view, layer, width, { look, pick }) {
     const others = strong.filter(link => link.mark === "other").slice(-MOST_LINES);
     const ordered = [...others, ...strong.filter(link => link.mark === "found"), ...strong.filter(link => link.mark === "missed")];
     const dots = strong.filter(link => link.mark === "found").map(link => pathOf(plan, link.from, link.to).middle).join("");
-    lines.replaceChildren(...ordered.map(link => lineOf(plan, link, strongest)), s("path.dots", { d: dots }));
+    lines.replaceChildren(...ordered.map(link => lineOf(plan, link, strongest)), s("path.true-dots", { d: dots }));
     return { drawn: ordered.length, all: links.length };
   }
 
@@ -133,11 +134,11 @@ function graph(view, layer, width, { look, pick }) {
         own.append(lineOf(plan, link, strongest, 1.8));
         if (layer) {
           const side = inside || !before ? [column.left - 3, "end"] : [column.left + column.width + 3, "start"];
-          tags.append(s("text", { x: side[0], y: y + 3.5, "text-anchor": side[1], "font-size": plan.size - 1 }, share(link.strength)));
+          tags.append(s("text", { x: side[0], y: y + 3.5, "text-anchor": side[1], "font-size": plan.size - 1 }, plan.narrow ? link.strength.toFixed(2) : share(link.strength)));
         }
       }
       const dots = links.filter(({ from, to, mark }) => mark === "found" && (from === node || to === node));
-      own.append(s("path.dots", { d: dots.map(link => pathOf(plan, link.from, link.to).middle).join("") }));
+      own.append(s("path.true-dots", { d: dots.map(link => pathOf(plan, link.from, link.to).middle).join("") }));
     }
     boxes.forEach((box, place) => {
       box.classList.toggle("far", node !== null && !near.has(place));
@@ -149,19 +150,22 @@ function graph(view, layer, width, { look, pick }) {
   const svg = s("svg.graph", { viewBox: `-1 0 ${plan.width + 2} ${plan.height}`, width: plan.width + 2, height: plan.height, role: "group",
     "aria-label": `${view.nodes.length} nodes in columns, ${links.length} lines between them. Arrow keys go from node to node, Enter chooses one.` },
   lines, own,
-  plan.columns.map(column => s("text.heading", { x: column.left + (column.kind ? column.width / 2 : 0), y: 13, "text-anchor": column.kind ? "middle" : "start" }, headingOf(column))),
+  plan.columns.map((column, at) => {
+    const [x, anchor] = at === 0 ? [column.left, "start"] : at === plan.columns.length - 1 ? [column.left + column.width, "end"] : [column.left + column.width / 2, "middle"];
+    return s("text.heading", { x, y: 13, "text-anchor": anchor }, headingOf(column));
+  }),
   boxes, tags);
-  return { svg, least, show, links, strongest };
+  return { svg, least, show, strongest, widest: plan.widest };
 }
 
 /** What the lines mean. */
-function graphLegend(view, layer, strongest) {
+function graphLegend(view, layer, { strongest, widest }) {
   const sample = (name, look, dot) => h("li", h("span.swatch", s("svg", { width: 26, height: 10, "aria-hidden": "true" },
-    s(`path.link.${name}`, { d: "M1 5H25", ...look }), dot && s("path.dots", { d: "M13 5h0" }))));
+    s(`path.link.${name}`, { d: "M1 5H25", ...look }), dot && s("path.true-dots", { d: "M13 5h0" }))));
   const item = (swatch, text) => { swatch.append(text); return swatch; };
   const wide = { "stroke-width": 4, "stroke-opacity": 0.8 };
   const verb = layer?.kind === "probability" ? "probability" : "attention";
-  const scale = layer ? [0.25, 0.5, 1].map(portion => item(sample("scale", { "stroke-width": 0.6 + (WIDEST - 0.6) * portion }), share(portion * strongest))) : [];
+  const scale = layer ? [0.25, 0.5, 1].map(portion => item(sample("scale", { "stroke-width": 0.6 + (widest - 0.6) * portion }), share(portion * strongest))) : [];
   return h("ul.legend",
     view.edges && item(sample("found", wide, true), layer ? "true edge" : "true edge, as recorded"),
     view.edges && layer && item(sample("missed", {}), "true edge, missed"),

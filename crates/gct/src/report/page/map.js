@@ -163,7 +163,7 @@ function mapSection(main, report, run, go) {
     return h("li", h("button.link", { type: "button", title: whole(codes.code[index], codes.description[index]), click: () => go({ code: index }),
       focus: show(index), blur: show(null), pointerenter: show(index), pointerleave: show(null) },
     s(`svg.kind-${codes.kind[index]}`, { width: 12, height: 12, "aria-hidden": "true" }, s("path.shape", { d: shapeOf(codes.kind[index], 6, 6, 4) })),
-    h("bdi", shortened(whole(codes.code[index], codes.description[index]), 14, 230)), beside && h("span.muted", beside)));
+    h("bdi", shortened(whole(codes.code[index], codes.description[index]), 14, 200)), beside && h("span.muted", beside)));
   }
 
   function list() {

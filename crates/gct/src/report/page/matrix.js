@@ -10,8 +10,9 @@ function rgb(name) {
 function heatMap(view, layer, width, { look, pick }) {
   const n = view.nodes.length;
   const labels = Math.max(...view.nodes.map((_, node) => textWidth(labelOf(view, node).slice(0, 40), 10)));
-  const roomy = Math.floor((width - Math.min(labels, width * 0.25) - 12) / n) >= 11;
-  const margin = roomy ? Math.ceil(Math.min(labels, width * 0.25)) + 10 : 22;
+  const room = Math.min(labels, 110, width * 0.2);
+  const roomy = Math.floor((width - room - 12) / n) >= 11;
+  const margin = roomy ? Math.ceil(room) + 10 : 22;
   // Whole cells where they are large; where they are small, any size that fills the room.
   const cell = roomy ? Math.min(28, Math.floor((width - margin - 2) / n)) : Math.min(10, (width - margin - 2) / n);
   const side = margin + cell * n + 2;
@@ -40,10 +41,11 @@ function heatMap(view, layer, width, { look, pick }) {
       }
     }
     ink.strokeStyle = css(truth);
-    ink.lineWidth = cell >= 8 ? 1.5 : 1;
+    const edge = Math.min(1.5, cell * 0.2);
+    ink.lineWidth = edge;
     for (const [a, b] of view.edges ?? []) {
       for (const [i, j] of [[a, b], [b, a]]) {
-        const inset = cell >= 8 ? 1.5 : 0.5;
+        const inset = edge / 2 + (cell >= 8 ? 0.7 : 0);
         ink.strokeRect(margin + j * cell + inset, margin + i * cell + inset, cell - 2 * inset, cell - 2 * inset);
       }
     }

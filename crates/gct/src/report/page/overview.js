@@ -19,16 +19,16 @@ function overviewSection(main, report, run) {
 }
 
 function figuresTable(run) {
-  const rows = run.figures.map(entry => ({ ...entry }));
+  // What a figure means is said once, not for each label again.
+  const rows = run.figures.map(entry => ({ ...entry, meaning: FIGURES[entry.name]?.[1] }));
   for (const label of run.labels ?? []) rows.push({ group: h("bdi", words(label.name)) }, ...label.figures);
   return table("Figures", [
-    { name: "figure", cell: row => [figureName(row.name), h("span.muted.what", FIGURES[row.name]?.[1] ?? "")] },
-    { name: "value", number: true, cell: row => h("strong", figure(row.value)) },
-    { name: "95 % interval", number: true, cell: row => interval(row) },
+    { name: "figure", cell: row => [figureName(row.name), row.meaning && h("span.muted.what", row.meaning)] },
+    { name: "value, 95 % interval", number: true, cell: row => [h("strong", figure(row.value)), known(row.low) && known(row.high) && h("span.muted.what", interval(row))] },
   ], rows, { class: "figures" });
 }
 
-const interval = row => known(row.low) && known(row.high) ? `${figure(row.low)} to ${figure(row.high)}` : DASH;
+const interval = row => `${figure(row.low)} to ${figure(row.high)}`;
 
 /** Runs and the paper's models, task by task. */
 function comparison(report, run) {
@@ -56,8 +56,8 @@ function comparison(report, run) {
     .map(row => ({ ...row, class: row.paper ? "paper-row" : row.strong ? "chosen" : null }))]);
   const chart = h("div");
   const draw = name => chart.replaceChildren(...tasks.map(task => {
-    const shown = rows.filter(row => row.task === task && row.figures.has(name)).map(row => ({ ...row, ...row.figures.get(name) }))
-      .map(row => ({ ...row, name: nameOf(row) }));
+    const shown = rows.filter(row => row.task === task && row.figures.has(name))
+      .map(row => ({ ...row.figures.get(name), name: nameOf(row), strong: row.strong, paper: row.paper }));
     return shown.length ? h("div", h("h4", words(task)), dotChart(`${figureName(name)}, ${words(task)}`, shown)) : "";
   }));
   const first = names.includes(run.learning?.metric) ? run.learning.metric : names[0];
@@ -96,9 +96,10 @@ function learning(report, run) {
   const [loss, value] = ["loss", "value"].map(key => same.map(line(key)).filter(series => series.points.length));
   if (!loss.length && !value.length) return h("section", h("h2", "Learning"), h("p.empty", "This run kept no history."));
   const metric = figureName(run.learning.metric);
-  return h("section", h("h2", "Learning"), h("div.columns",
-    loss.length ? lineChart({ title: "Loss", note: "On the examples that it learns from. Less is better.", x: { name: "step", digits: 0 }, y: { name: "loss" }, series: loss }) : null,
-    value.length ? lineChart({ title: `${metric} on validation`, note: "On encounters that it does not learn from. The best model of these steps is kept.", x: { name: "step", digits: 0 }, y: { name: metric }, series: value }) : null));
+  const steps = rangeOf([...loss, ...value].flatMap(series => series.points.map(point => point[0])), 0);
+  return h("section", h("h2", "Learning"), h("div.columns.charts",
+    loss.length ? lineChart({ title: "Loss", note: "On the examples that it learns from. Less is better.", x: { name: "step", digits: 0, range: steps }, y: { name: "loss" }, series: loss }) : null,
+    value.length ? lineChart({ title: `${metric} on validation`, note: "On encounters that it does not learn from. The best model of these steps is kept.", x: { name: "step", digits: 0, range: steps }, y: { name: metric }, series: value }) : null));
 }
 
 function curves(report, run) {
@@ -106,7 +107,7 @@ function curves(report, run) {
     return h("section", h("h2", "Curves"), h("p.empty", run.asks === "diagnosis"
       ? "A guess among many diagnoses has no curve of precision and recall." : "There are no curves for this run."));
   }
-  const place = h("div.columns");
+  const place = h("div.columns.charts");
   const draw = name => {
     const lines = peers(report, run).flatMap(peer => {
       const curve = peer.each.curves.find(each => each.name === name);
@@ -121,15 +122,15 @@ function curves(report, run) {
         x: { name: "recall", range: [0, 1] }, y: { name: "precision", range: [0, 1] }, series: series("precision_recall") }),
       lineChart({ title: "ROC", note: "True ones found, against false ones called true, as the threshold falls.",
         x: { name: "false positive rate", range: [0, 1] }, y: { name: "true positive rate", range: [0, 1] }, series: series("roc"), diagonal: "guessing" }),
-      h("div", lineChart({ title: "Calibration", note: "How often it happens when the model says so. Grey bars: how many fall into each bin.",
+      lineChart({ title: "Calibration", note: "How often it happens when the model says so. Grey bars: how many fall into each bin.",
         x: { name: "the model says", range: [0, 1] }, y: { name: "it happens", range: [0, 1] }, diagonal: "perfect",
         series: [{ name: run.name, look: report.runs.indexOf(run) % 6, strong: true, points: bins.filter(bin => known(bin.said) && known(bin.happened)).map(bin => [bin.said, bin.happened]) }],
-        bars: bins.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })) }),
-      h("details", h("summary", "Bins"), table("Bins of the calibration", [
-        { name: "probability", cell: bin => `${figure(bin.low, 1)} to ${figure(bin.high, 1)}` },
-        { name: "count", number: true, cell: bin => count(bin.count, report.min_cell) },
-        { name: "said", number: true, cell: bin => figure(bin.said, 3) }, { name: "happened", number: true, cell: bin => figure(bin.happened, 3) },
-      ], bins))));
+        bars: bins.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })),
+        rows: () => table("Bins of the calibration", [
+          { name: "probability", cell: bin => `${figure(bin.low, 1)} to ${figure(bin.high, 1)}` },
+          { name: "count", number: true, cell: bin => count(bin.count, report.min_cell) },
+          { name: "said", number: true, cell: bin => figure(bin.said, 3) }, { name: "happened", number: true, cell: bin => figure(bin.happened, 3) },
+        ], bins) }));
   };
   const select = h("select", { change: () => draw(select.value) }, run.curves.map(curve => h("option", { value: curve.name }, words(curve.name))));
   draw(run.curves[0].name);
@@ -151,5 +152,5 @@ function settings(report) {
 function settingsTable(caption, runs, names, heading) {
   const maps = runs.map(run => new Map(run.settings));
   return table(caption, [{ name: "setting", cell: name => h("code", clean(name)) },
-    ...runs.map((run, place) => ({ name: heading ?? clean(run.name), cell: name => h("bdi", clean(maps[place].get(name) ?? DASH)) }))], names);
+    ...runs.map((run, place) => ({ name: heading ?? clean(run.name), cell: name => h("bdi", clean(maps[place].get(name) ?? DASH)) }))], names, { class: "settings" });
 }

@@ -4,7 +4,7 @@ const SECTIONS = {
   overview: ["Overview", overviewSection],
   encounters: ["Encounters", encountersSection],
   structure: ["Structure", structureSection],
-  map: ["Map of codes", mapSection],
+  map: ["Map", mapSection],
   ask: ["Ask", askSection],
 };
 

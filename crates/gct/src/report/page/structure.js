@@ -2,8 +2,8 @@
 
 const STRUCTURE = [
   ["edges_aucpr", "Edges, AUCPR", "How well attention alone ranks the true edges. 1 is perfect."],
-  ["kl_attention_truth", "KL of attention from truth", "How far attention is from the true edges, in nats. 0 is equal. This is what fits the paper's table."],
-  ["kl_truth_attention", "KL of truth from attention", "The same, from the other side: large where attention leaves a true edge out."],
+  ["kl_attention_truth", "KL(attention ‖ truth)", "How far attention is from the true edges, in nats. 0 is equal. This is what fits the paper's table."],
+  ["kl_truth_attention", "KL(truth ‖ attention)", "The same, from the other side: large where attention leaves a true edge out."],
   ["entropy", "Entropy", "How widely attention is spread, in nats. 0 looks at one node alone."],
 ];
 
@@ -22,7 +22,7 @@ function structureSection(main, report, run) {
     const last = structure.blocks.length - 1;
     main.append(h("section", h("h2", "Attention and truth"),
       h("p.muted", `Over ${integer(structure.encounters)} encounters whose true edges are known, block by block.`),
-      h("div.columns.four", STRUCTURE.map(([key, title, note]) => lineChart({ title, note, height: 170,
+      h("div.columns.charts.four", STRUCTURE.map(([key, title, note]) => lineChart({ title, note, height: 170,
         x: { name: "", names: structure.blocks, range: [-0.25, last + 0.25] }, y: { name: title, range: rangeOf(lines(key).flatMap(line => line.points.map(point => point[1])), 0) }, series: lines(key) }))),
       table("Attention and truth by block", [{ name: "block", cell: block => clean(structure.blocks[block]) },
         ...STRUCTURE.map(([key, title]) => ({ name: title, number: true, cell: block => figure(structure[key][block]) }))], structure.blocks.map((_, block) => block))));

@@ -1,0 +1,526 @@
+// Walks through the explorer page in a browser: a file with everything in it, a page that a server feeds, and, where the environment names
+// them, a report that gct wrote (GCT_REPORT, a path) and a server that gct runs (GCT_SERVE, an address).
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { file, livePage, livePolicy, script, style } from "./assemble.mjs";
+import { explanation, fixture, HOSTILE } from "./fixture.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "gct-page-"));
+const made = fixture();
+let browser, server, live;
+/** What the fake server was asked to explain, with the token that came along, and whether it wants one. */
+const asked = [];
+let secret = null;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.GCT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  writeFileSync(join(folder, "report.html"), file(made.report));
+  writeFileSync(join(folder, "large.html"), file(fixture({ many: 500 }).report));
+  server = createServer(answer).listen(0, "127.0.0.1");
+  await new Promise(resolve => server.once("listening", resolve));
+  live = `http://127.0.0.1:${server.address().port}/`;
+});
+
+after(async () => {
+  await browser.close();
+  server.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A server of the shapes that gct serves. */
+async function answer(request, response) {
+  const send = (status, type, body) => response.writeHead(status, { "Content-Type": type, "Content-Security-Policy": livePolicy }).end(body);
+  const json = (status, value) => send(status, "application/json", JSON.stringify(value));
+  if (request.url === "/") return send(200, "text/html", livePage());
+  if (request.url === "/page/page.css") return send(200, "text/css", style);
+  if (request.url === "/page/page.js") return send(200, "text/javascript", script);
+  if (secret && request.headers.authorization !== `Bearer ${secret}`) return json(401, { error: "a token is needed", hint: "send it" });
+  if (request.url === "/page/report.json") return json(200, { ...made.report, live: true, runs: made.report.runs.map(run => ({ ...run, matrices: null })) });
+  const of = request.url.match(/^\/page\/runs\/(\d+)\/encounters\/(\d+)$/);
+  if (of) return json(200, explanation(made, Number(of[1]), Number(of[2]) - 1));
+  if (request.url === "/v1/explain") {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const { encounters } = JSON.parse(body);
+    asked.push({ encounters, token: request.headers.authorization });
+    if (encounters.some(encounter => encounter.diagnosis?.includes("TOO MANY"))) return json(422, { error: "too many codes", hint: "send fewer" });
+    return json(200, { explanations: encounters.map((encounter, at) => ({ ...explanation(made, 0, at), edges: null,
+      unknown: (encounter.diagnosis ?? []).filter(code => code === "XYZ").map(code => ({ kind: "diagnosis", code })) })) });
+  }
+  return json(404, { error: "there is no such page" });
+}
+
+/** Opens an address; whatever the browser complains of, and whatever is fetched that is not expected, fails the test. */
+async function open(t, address, { width = 1280, theme = "light" } = {}) {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("console", message => { if (["error", "warning"].includes(message.type())) problems.push(message.text()); });
+  page.on("pageerror", error => problems.push(error.stack));
+  const own = new URL(address);
+  const expected = [own.pathname, "page/page.css", "page/page.js", "page/report.json", "v1/explain", /^page\/runs\/\d+\/encounters\/\d+$/];
+  page.on("request", request => {
+    const url = new URL(request.url());
+    if (url.protocol === "blob:") return;
+    const path = url.pathname.slice(new URL(".", own).pathname.length);
+    const fine = url.origin === own.origin && (own.protocol === "file:" ? url.pathname === own.pathname
+      : url.pathname === own.pathname || expected.some(each => each instanceof RegExp ? each.test(path) : each === path));
+    if (!fine) problems.push(`fetched ${request.url()}`);
+  });
+  t.after(async () => {
+    const hacked = await page.evaluate(() => window.hacked).catch(() => undefined);
+    await context.close();
+    assert.equal(hacked, undefined, "a code became markup");
+    assert.deepEqual(problems.filter(problem => !page.forgiven?.some(text => problem.includes(text))), []);
+  });
+  await page.goto(address);
+  await page.waitForSelector("main :is(section, .split, .empty, .notice), #messages form");
+  return page;
+}
+
+const report = (hash = "") => pathToFileURL(join(folder, "report.html")).href + hash;
+const fits = async page => assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than its window");
+const drawnGraph = page => page.waitForSelector(".graph .node");
+const state = page => page.evaluate(() => location.hash);
+const at = (page, text) => page.waitForFunction(text => location.hash.includes(text), text);
+
+/** Boxes of labels that overlap each other, are cut by the drawing, or have text that leaves its box. */
+const badLabels = page => page.evaluate(() => {
+  const svg = document.querySelector(".graph").getBoundingClientRect();
+  const boxes = [...document.querySelectorAll(".graph .node")].map(node => ({ name: node.textContent, rect: node.querySelector("rect").getBoundingClientRect(), text: node.querySelector("text").getBoundingClientRect() }));
+  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 0.5 && b.top < a.bottom - 0.5;
+  const headings = [...document.querySelectorAll(".graph .heading")].map(each => each.getBoundingClientRect());
+  const bad = boxes.filter(({ rect, text }) => text.right > rect.right + 0.5 || text.left < rect.left || rect.right > svg.right + 1 || rect.bottom > svg.bottom + 1).map(box => `cut: ${box.name}`);
+  boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => { if (overlap(a.rect, b.rect)) bad.push(`${a.name} over ${b.name}`); }));
+  headings.forEach((a, i) => headings.slice(i + 1).forEach(b => { if (overlap(a, b)) bad.push("headings overlap"); }));
+  headings.forEach(a => { if (a.right > svg.right + 1 || a.left < svg.left - 1) bad.push("a heading is cut"); });
+  return bad;
+});
+
+describe("the file", () => {
+  test("the overview has figures, curves, the paper and what differs", async t => {
+    const page = await open(t, report());
+    assert.match(await page.textContent("main"), /Which nodes of an encounter are connected\?/);
+    assert.match(await page.textContent(".figures"), /AUCPR.*0\.4913.*0\.4803 to 0\.5033/);
+    assert.match(await page.textContent(".figures tbody tr:last-child"), /calibration error.*–/);
+    const comparison = await page.textContent(".comparison");
+    assert.match(comparison, /gct, paper0\.5965± 0\.0031/);
+    assert.match(comparison, /masked diagnosis with a long name–/);
+    assert.equal(await page.locator(".chart.dots").first().locator("circle").count(), 3);
+    assert.equal(await page.locator(".chart.dots").first().locator(".paper").count(), 3);
+    assert.match(await page.textContent(".chart.dots"), /gct, paper/);
+    assert.deepEqual(await page.locator("section:has(> h2:text-is('Curves')) h3").allTextContents(), ["Precision and recall", "ROC", "Calibration"]);
+    assert.equal(await page.locator("section:has(> h2:text-is('Learning')) svg.chart path.line").count(), 6, "three runs of the task, two charts");
+    assert.match(await page.textContent("section:has(> h2:text-is('Settings'))"), /learning_rate0\.0030\.0010\.003/);
+    // Suppressed counts are not zero.
+    await page.locator("figure:has(h3:text-is('Calibration')) summary").click();
+    assert.match(await page.textContent("figure:has(h3:text-is('Calibration')) table"), /0\.7 to 0\.8< 11––/);
+    // Another figure.
+    await page.locator("figcaption select").selectOption("accuracy");
+    assert.match(await page.textContent("section:has(> h2:text-is('Side by side'))"), /masked diagnosis with a long name/);
+    // Values under the mouse.
+    await page.locator("figure:has(h3:text-is('ROC')) svg.chart").hover({ position: { x: 150, y: 60 } });
+    assert.match(await page.textContent("figure:has(h3:text-is('ROC')) .readout"), /gct: true positive rate 0\.\d+ at false positive rate 0\.\d+/);
+  });
+
+  test("curves of several labels can be chosen, and a masked diagnosis says why it has none", async t => {
+    const page = await open(t, report("#overview?run=transformer"));
+    assert.match(await page.textContent(".figures"), /readmission/);
+    await page.locator("section:has(> h2:text-is('Curves')) select").selectOption("readmission");
+    await page.locator("#runs").selectOption({ label: "masked diagnosis with a long name" });
+    assert.match(await page.textContent("main"), /has no curve of precision and recall/);
+  });
+
+  test("an encounter is drawn by its attention", async t => {
+    const page = await open(t, report("#encounters?run=gct&encounter=1"));
+    await drawnGraph(page);
+    assert.equal(await page.locator(".graph .node").count(), 11);
+    assert.match(await page.textContent(".title"), /Encounter 1.*10 codes/);
+    // What is drawn is what the matrix of the last block says.
+    const matrix = explanation(made, 0, 0).layers[2].matrix;
+    const strongest = Math.max(...matrix.flatMap((row, i) => row.filter((_, j) => i !== j)));
+    const first = Number((await page.textContent(".aside tbody tr:first-child td.number")));
+    assert.equal(first, Number(strongest.toFixed(2)));
+    const widths = await page.locator(".links path.link:not(.missed)").evaluateAll(paths => paths.map(path => Number(path.getAttribute("stroke-width"))));
+    assert.equal(Math.max(...widths), 6);
+    assert.ok(Math.min(...widths) < 1.5);
+    // True edges: all of them, found or missed, and not by colour alone.
+    const found = await page.locator(".links path.found").count(), missed = await page.locator(".links path.missed").count();
+    assert.equal(found + missed, made.report.runs[0].encounters[0].edges.length);
+    assert.equal((await page.locator(".links .true-dots").getAttribute("d")).split("M").length - 1, found);
+    assert.match(await page.textContent(".pane"), new RegExp(`${found} true edges found, ${missed} missed`));
+    // The slider takes weak lines away.
+    const lines = await page.locator(".links path.link").count();
+    await page.locator(".slider input").fill("60");
+    const fewer = await page.locator(".links path.link").count();
+    assert.ok(fewer < lines, `${fewer} of ${lines} lines are left`);
+    assert.match(await page.textContent(".slider output"), /^0\.\d+$/);
+    // Another layer, by keyboard.
+    await page.locator(".choice input[value='block 3']").focus();
+    await page.keyboard.press("ArrowRight");
+    await at(page, "layer=answer");
+    assert.match(await page.textContent(".pane"), /probability below one half/);
+    await page.locator(".choice input[value='P']").check();
+    await at(page, "layer=P");
+  });
+
+  test("a node shows what it gives and gets, by mouse and by keyboard", async t => {
+    const page = await open(t, report("#encounters?run=gct&encounter=1"));
+    await drawnGraph(page);
+    const { layers, nodes } = explanation(made, 0, 0);
+    await page.locator(".node[data-node='4']").hover();
+    assert.match(await page.getAttribute(".graph", "class"), /focused/);
+    assert.match(await page.textContent(".explain > .readout"), new RegExp(`${nodes[4].code} \\(treatment\\).*gives most to`));
+    const matrix = layers[2].matrix;
+    const partners = nodes.filter((_, other) => other !== 4 && (matrix[4][other] > 0 || matrix[other][4] > 0)).length;
+    assert.equal(await page.locator(".aside tbody tr").count(), Math.min(15, partners));
+    assert.ok(await page.locator(".tags text").count() > 0);
+    assert.ok(await page.locator(".node.far").count() > 0);
+    assert.equal(await page.locator(".own path.link").count(), await page.locator(".tags text").count());
+    await page.mouse.move(5, 5);
+    assert.doesNotMatch(await page.getAttribute(".graph", "class"), /focused/);
+    // Keyboard: into the graph, to the first diagnosis, choose it.
+    await page.locator(".node[data-node='0']").focus();
+    await page.keyboard.press("ArrowRight");
+    assert.match(await page.textContent(".explain > .readout"), /\(diagnosis\)/);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await at(page, "node=");
+    assert.equal(await page.locator(".node[aria-pressed='true']").count(), 1);
+    // The long code is whole in the detail line, and short in its box.
+    const long = nodes.findIndex(node => node.code === HOSTILE[3]);
+    await page.locator(`.node[data-node='${long}']`).focus();
+    assert.ok((await page.textContent(".explain > .readout")).includes(HOSTILE[3]));
+    assert.match(await page.textContent(`.node[data-node='${long}'] text`), /…/);
+    assert.ok((await page.getAttribute(`.node[data-node='${long}']`, "aria-label")).includes(HOSTILE[3]));
+    await page.keyboard.press("Escape");
+    await page.locator(".controls select").selectOption("5");
+    await at(page, "node=5");
+    await page.locator("label:has(> input[value='bars'])").click();
+    assert.match(await page.textContent(".bars caption"), new RegExp(nodes[5].code));
+    assert.equal(await page.locator(".bars thead th").count(), 1 + layers.length);
+  });
+
+  test("the heat map tells the value of a cell", async t => {
+    const page = await open(t, report("#encounters?run=gct&encounter=1&view=heat"));
+    const canvas = page.locator(".heat canvas").first();
+    await canvas.focus();
+    await page.keyboard.press("ArrowDown");
+    const { layers, nodes } = explanation(made, 0, 0);
+    const value = layers[2].matrix[1][1];
+    assert.equal(await page.textContent(".explain > .readout"), `${nodes[1].code} gives ${value.toFixed(value < 0.0995 ? 3 : 2)} to ${nodes[1].code}.`);
+    const box = await canvas.boundingBox();
+    await canvas.hover({ position: { x: box.width - 5, y: box.height - 5 } });
+    assert.match(await page.textContent(".explain > .readout"), new RegExp(`^${nodes[10].code} gives`));
+    // Something is drawn, and not all of it in one colour.
+    const colours = await canvas.evaluate(each => new Set(each.getContext("2d").getImageData(0, 0, each.width, each.height).data).size);
+    assert.ok(colours > 20);
+  });
+
+  test("encounters are searched, sorted and stepped through", async t => {
+    const page = await open(t, pathToFileURL(join(folder, "large.html")).href + "#encounters?run=transformer");
+    await drawnGraph(page);
+    assert.ok(await page.locator(".row").count() < 60, "only what is visible exists");
+    await page.locator(".heads button[data-key='codes']").click();
+    assert.equal(await page.textContent(".row >> nth=0 >> span >> nth=1"), "150");
+    await page.locator(".heads button[data-key='loss']").click();
+    await page.locator(".heads button[data-key='loss']").click();
+    const losses = (await page.locator(".row span:nth-child(4)").allTextContents()).map(Number);
+    assert.deepEqual(losses, [...losses].sort((a, b) => a - b));
+    await page.locator(".list input").fill("=cmd()");
+    assert.match(await page.textContent(".list > p"), /^\d+ of 500 encounters$/);
+    await page.locator(".list input").fill("no such code");
+    assert.equal(await page.locator(".row").count(), 0);
+    await page.locator(".list input").fill("7");
+    await page.locator(".list input").fill("");
+    await page.locator(".heads button[data-key='number']").click();
+    await page.locator(".row").nth(2).click();
+    await at(page, "encounter=3");
+    await page.locator(".rows").focus();
+    await page.keyboard.press("ArrowDown");
+    await at(page, "encounter=4");
+    await page.keyboard.press("End");
+    await at(page, "encounter=500");
+    assert.match(await page.textContent(".row[aria-selected='true']"), /^500/);
+    await page.waitForFunction(() => document.querySelector(".title h2")?.textContent.includes("500"));
+    await page.locator(".step button").first().click();
+    await at(page, "encounter=499");
+    await page.goBack();
+    await at(page, "encounter=500");
+  });
+
+  test("labels of any encounter are legible at any width, and no page is wider than its window", async t => {
+    for (const width of [1280, 390]) {
+      const page = await open(t, report(), { width });
+      for (const run of made.report.runs) {
+        for (const section of ["overview", "structure", "map", "encounters"]) {
+          await page.goto(report(`#${section}?${new URLSearchParams({ run: run.name })}`));
+          await page.waitForTimeout(60);
+          await fits(page);
+        }
+      }
+      for (const [name, encounter] of [["gct", 1], ["gct", 2], ["gct", 3], ["gct", 4], ["gct", 5], ["transformer", 5], ["masked diagnosis with a long name", 3], ["shallow", 4]]) {
+        for (const view of ["graph", "heat", "bars"]) {
+          await page.goto(report(`#encounters?${new URLSearchParams({ run: name, encounter, view })}`));
+          await page.waitForFunction(number => document.querySelector(".title h2")?.textContent.startsWith(`Encounter ${number}`) && document.querySelector(".pane > *"), encounter);
+          await page.waitForTimeout(60);
+          await fits(page);
+          if (view === "graph") assert.deepEqual(await badLabels(page), [], `${name}, encounter ${encounter}, ${width} wide`);
+        }
+      }
+    }
+  });
+
+  test("the structure has its charts, and its links are searched, sorted and saved", async t => {
+    const page = await open(t, report("#structure?run=gct"));
+    assert.equal(await page.locator(".charts.four figure").count(), 4);
+    assert.match(await page.textContent("table:has(caption:text-is('Attention and truth by block'))"), /block 3–9\.7000/);
+    const rows = page.locator(".links-table tbody tr");
+    assert.equal(await rows.count(), 25);
+    assert.match(await rows.first().textContent(), /< 11< 11/);
+    await page.locator(".links-table th button", { hasText: "encounters" }).click();
+    assert.equal(await page.getAttribute(".links-table th:nth-child(4)", "aria-sort"), "descending");
+    await page.locator(".pager button", { hasText: "Next" }).click();
+    assert.match(await page.textContent(".pager"), /26 to 50 of 200/);
+    await page.locator(".choice input[value='2']").check();
+    assert.match(await rows.first().textContent(), /^T_/);
+    await page.locator(".choice input[value='all']").check();
+    await page.locator(".links-section input[type=search]").fill("=cmd()");
+    assert.ok(await rows.count() >= 1);
+    const saved = page.waitForEvent("download");
+    await page.getByText("Save as CSV").click();
+    const download = await saved;
+    assert.equal(download.suggestedFilename(), "links-gct.csv");
+    const lines = readFileSync(await download.path(), "utf8").replace("\ufeff", "").trim().split("\r\n");
+    assert.equal(lines[0], '"cause","cause_description","effect","effect_description","mean_probability","encounters","truly_connected"');
+    assert.ok(lines.slice(1).every(line => line.startsWith(`"'=cmd()"`)), lines[1]);
+  });
+
+  test("the map finds codes and follows what is similar", async t => {
+    const page = await open(t, report("#map?run=gct"));
+    await page.locator(".aside input").fill("D_");
+    await page.locator(".results button").first().click();
+    await at(page, "code=");
+    assert.equal(await page.locator("ol.results li").count(), 10);
+    const title = await page.textContent(".neighbours h3");
+    await page.locator("ol.results button").nth(1).click();
+    assert.notEqual(await page.textContent(".neighbours h3"), title);
+    await page.goBack();
+    await page.waitForFunction(title => document.querySelector(".neighbours h3").textContent === title, title);
+    await page.locator(".plane canvas").focus();
+    for (const key of ["+", "+", "ArrowLeft", "-", "0"]) await page.keyboard.press(key);
+    await page.locator(".kind input").first().uncheck();
+    await page.locator(".aside input").fill("D_");
+    assert.match(await page.textContent("ul.results"), /No such code/);
+    await page.locator("label.kind input").first().check();
+    const box = await page.locator(".plane canvas").boundingBox();
+    for (let x = 20; x < box.width; x += 12) await page.mouse.move(box.x + x, box.y + box.height / 2);
+    await page.locator("#runs").selectOption({ label: "shallow" });
+    assert.match(await page.textContent("main"), /no map of codes/);
+  });
+
+  test("what a run does not have is said", async t => {
+    const page = await open(t, report("#encounters?run=shallow"));
+    await drawnGraph(page);
+    assert.match(await page.textContent(".explain"), /does not mix nodes/);
+    assert.equal(await page.locator(".links path.found").count(), 10);
+    await page.goto(report("#encounters?run=empty"));
+    assert.match(await page.textContent("main"), /No encounters are in this report/);
+    await page.goto(report("#structure?run=shallow"));
+    assert.match(await page.textContent("main"), /has no attention.*links nothing/s);
+    await page.goto(report("#encounters?run=masked+diagnosis+with+a+long+name&encounter=3"));
+    await drawnGraph(page);
+    assert.equal(await page.locator(".node.hidden").count(), 1);
+    assert.match(await page.textContent(".answers"), /✓ right/);
+    await page.goto(report("#nowhere?run=nobody&encounter=x"));
+    assert.match(await page.textContent("nav [aria-current]"), /Overview/);
+  });
+
+  test("runs, sections and the way back", async t => {
+    const page = await open(t, report());
+    await page.getByRole("link", { name: "Encounters" }).click();
+    await drawnGraph(page);
+    await page.locator("#runs").selectOption({ label: "transformer" });
+    await at(page, "run=transformer");
+    await page.waitForFunction(() => !document.querySelector(".choice input[value='answer']"));
+    await page.goBack();
+    await at(page, "run=gct");
+    await page.waitForSelector(".choice input[value='answer']");
+    await page.goBack();
+    await page.waitForSelector("nav [aria-current]:text-is('Overview')");
+    // The skip link, by keyboard.
+    await page.reload();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+    assert.doesNotMatch(await state(page), /main/);
+  });
+
+  test("dark and light, by wish of the system and of the reader", async t => {
+    const page = await open(t, report("#encounters?run=gct&view=heat"), { theme: "dark" });
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const heat = () => page.locator(".heat canvas").first().evaluate(canvas => [...canvas.getContext("2d").getImageData(canvas.width - 4, canvas.height / 2, 1, 1).data].join());
+    await page.waitForSelector(".heat canvas");
+    const [dark, darkHeat] = [await paper(), await heat()];
+    await page.locator("#theme").click();
+    assert.notEqual(await paper(), dark);
+    assert.notEqual(await heat(), darkHeat);
+    assert.equal(await paper(), "rgb(255, 255, 255)");
+  });
+
+  test("prints on white, within the paper", async t => {
+    const page = await open(t, report("#encounters?run=gct&encounter=4"), { theme: "dark" });
+    await drawnGraph(page);
+    await page.emulateMedia({ media: "print" });
+    assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(20, 24, 29)");
+    assert.equal(await page.locator(".list").isVisible(), false);
+    await page.setViewportSize({ width: 700, height: 1000 });
+    await fits(page);
+    assert.ok((await page.pdf({ format: "A4" })).length > 10000);
+  });
+
+  test("500 encounters open quickly", async t => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+    t.after(() => context.close());
+    const page = await context.newPage();
+    for (const [hash, ready] of [["", ".chart path.line"], ["#encounters?run=gct&encounter=4", ".graph .node"]]) {
+      await page.goto("about:blank");
+      const start = performance.now();
+      await page.goto(pathToFileURL(join(folder, "large.html")).href + hash);
+      await page.waitForSelector(ready);
+      t.diagnostic(`${hash || "overview"}: ${Math.round(performance.now() - start)} ms`);
+    }
+  });
+});
+
+describe("the server", () => {
+  test("the page fetches the report and each encounter when it is looked at", async t => {
+    const page = await open(t, live);
+    await page.getByRole("link", { name: "Encounters" }).click();
+    await drawnGraph(page);
+    assert.equal(await page.locator(".graph .node").count(), 11);
+    await page.locator(".row").nth(1).click();
+    await page.waitForFunction(() => document.querySelectorAll(".graph .node").length === 4);
+    await page.locator("#runs").selectOption({ label: "masked diagnosis with a long name" });
+    await page.waitForSelector(".node.hidden");
+  });
+
+  test("encounters of one's own are explained, pasted or from a file; what is wrong is said", async t => {
+    const page = await open(t, live + "#ask");
+    page.forgiven = ["422"];
+    await page.locator("textarea").fill(JSON.stringify({ encounters: [{ diagnosis: ["D_1", "XYZ"] }, { diagnosis: ["D_2"] }] }));
+    await page.getByRole("button", { name: "Explain" }).click();
+    await drawnGraph(page);
+    assert.equal(await page.locator(".graph .node").count(), 11);
+    assert.match(await page.textContent(".notice"), /does not know them: diagnosis XYZ\./);
+    await page.locator(".title select").selectOption("1");
+    await page.waitForFunction(() => document.querySelectorAll(".graph .node").length === 4);
+    await page.locator(".choice input[value='heat']").check();
+    await page.waitForSelector(".heat canvas");
+    await page.locator("textarea").fill("{nonsense");
+    await page.getByRole("button", { name: "Explain" }).click();
+    assert.match(await page.textContent(".notice.error"), /This is not JSON/);
+    await page.locator("textarea").fill("[]");
+    await page.keyboard.press("Control+Enter");
+    await page.getByText("There is no list of encounters in it.").waitFor();
+    await page.locator("textarea").fill(JSON.stringify({ encounters: [{ diagnosis: ["TOO MANY"] }] }));
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("too many codes").waitFor();
+    assert.match(await page.textContent(".notice.error"), /send fewer/);
+    await page.locator("input[type=file]").setInputFiles({ name: "mine.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify({ encounters: [{ lab: ["L_1"] }] })) });
+    await drawnGraph(page);
+    assert.deepEqual(asked.at(-1).encounters, [{ lab: ["L_1"] }]);
+    await page.setViewportSize({ width: 390, height: 800 });
+    await fits(page);
+  });
+
+  test("a token is asked for, sent, and asked for again when it is wrong", async t => {
+    secret = "sesame";
+    t.after(() => { secret = null; });
+    const page = await open(t, live);
+    page.forgiven = ["401"];
+    await page.locator(".token input").fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("does not accept this token").waitFor();
+    await page.locator(".token input").fill("sesame");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".figures");
+    await page.getByRole("link", { name: "Ask" }).click();
+    await page.getByRole("button", { name: "Explain" }).click();
+    await drawnGraph(page);
+    assert.equal(asked.at(-1).token, "Bearer sesame");
+    assert.equal(await page.evaluate(() => localStorage.length + sessionStorage.length + document.cookie.length), 0);
+  });
+
+  test("a server that is gone is said in words", async t => {
+    const page = await open(t, live + "#encounters?run=gct");
+    page.forgiven = ["ERR_FAILED", "ERR_CONNECTION", "net::"];
+    await drawnGraph(page);
+    await page.route("**/encounters/*", route => route.abort());
+    await page.locator(".row").nth(1).click();
+    await page.getByText("The server does not answer.").waitFor();
+  });
+});
+
+/** The same walk through a page whose content is not known beforehand. */
+async function walk(t, address) {
+  for (const [width, theme] of [[1280, "light"], [390, "dark"]]) {
+    const page = await open(t, address, { width, theme });
+    await fits(page);
+    const runs = Math.max(1, await page.locator("#runs option").count());
+    for (let run = 0; run < runs; run++) {
+      if (runs > 1) await page.locator("#runs").selectOption(String(run));
+      await page.getByRole("link", { name: "Overview" }).click();
+      assert.ok(await page.locator(".figures tbody tr").count() > 0);
+      await fits(page);
+      await page.getByRole("link", { name: "Structure" }).click();
+      await page.waitForTimeout(60);
+      await fits(page);
+      await page.getByRole("link", { name: "Map" }).click();
+      await page.waitForTimeout(60);
+      await fits(page);
+      await page.getByRole("link", { name: "Encounters" }).click();
+      if (!await page.locator(".row").count()) continue;
+      await drawnGraph(page);
+      assert.deepEqual(await badLabels(page), []);
+      await page.locator(".heads button[data-key='codes']").click();
+      await page.locator(".row").first().click();
+      await page.waitForFunction(() => document.querySelector(".row[aria-selected='true'] span:nth-child(2)")?.textContent === String(document.querySelectorAll(".graph .node").length - 1));
+      assert.deepEqual(await badLabels(page), []);
+      await fits(page);
+      await page.locator(".node").nth(1).focus();
+      assert.match(await page.textContent(".explain > .readout"), /diagnosis|treatment|lab/);
+      for (const layer of await page.locator(".choice >> nth=0 >> input").all()) {
+        if (await layer.isVisible()) await layer.check();
+      }
+      if (await page.locator(".choice input[value='heat']").count()) {
+        await page.locator(".choice input[value='heat']").check();
+        await page.waitForSelector(".heat canvas");
+        await fits(page);
+        await page.locator(".choice input[value='bars']").check();
+        await page.waitForSelector("table.bars");
+        await fits(page);
+        await page.locator(".choice input[value='graph']").check();
+      }
+    }
+    if (await page.getByRole("link", { name: "Ask" }).count()) {
+      await page.getByRole("link", { name: "Ask" }).click();
+      await page.getByRole("button", { name: "Explain" }).click();
+      await page.waitForSelector(".ask .answers, .ask .explain");
+      await fits(page);
+    }
+  }
+}
+
+describe("the walk", () => {
+  test("through the file of the fixture", t => walk(t, report()));
+  test("through the server of the fixture", t => walk(t, live));
+  test("through a report of gct", { skip: !process.env.GCT_REPORT && "GCT_REPORT is not set" }, t => walk(t, pathToFileURL(process.env.GCT_REPORT).href));
+  test("through a server of gct", { skip: !process.env.GCT_SERVE && "GCT_SERVE is not set" }, t => walk(t, new URL(process.env.GCT_SERVE).href));
+});
