@@ -91,8 +91,9 @@ function drawLines({ title, x, y, series, diagonal, bars, height = 230 }, width,
       Math.abs(point[0] - wanted) < Math.abs(best[0] - wanted) ? point : best)]);
     if (!near.length) return;
     rule.setAttribute("d", `M${across(near[0][1][0])} ${top}V${bottom}`);
-    readout.textContent = near.map(([name, [a, b]]) =>
-      `${clean(name)}: ${y.name} ${figure(b, 3)} at ${x.names ? clean(x.names[a]) : `${x.name} ${xTicks.step >= 1 ? integer(Math.round(a)) : figure(a, 3)}`}`).join("; ");
+    const place = near[0][1][0];
+    readout.textContent = `${x.names ? clean(x.names[place]) : `${x.name} ${xTicks.step >= 1 ? integer(Math.round(place)) : figure(place, 3)}`}: ${
+      near.map(([name, point]) => `${clean(name)} ${figure(point[1], 3)}`).join(", ")}`;
   });
   drawing.addEventListener("pointerleave", () => { rule.removeAttribute("d"); readout.textContent = ""; });
   return drawing;

@@ -44,7 +44,10 @@ function explain(view, asks, change) {
     const shown = node ?? pinned();
     if (drawn?.kind === "graph") drawn.show(shown, pinned());
     readout.replaceChildren(...shown === null ? [`Point at a code, or move to it with the keyboard, to see ${layer ? "what it attends to" : "its edges"}.`] : sentence(shown));
-    if (drawn?.kind !== "bars") aside.replaceChildren(shown === null ? strongest(view, layer) : given(view, layer, shown));
+    if (drawn?.kind === "bars") return;
+    // It may grow but not shrink: a page that became shorter would scroll, and take the node away from under the mouse.
+    aside.style.minHeight = `${aside.offsetHeight}px`;
+    aside.replaceChildren(shown === null ? strongest(view, layer) : given(view, layer, shown));
   }
 
   function sentence(node) {
@@ -75,8 +78,11 @@ function explain(view, asks, change) {
   }
 
   function draw() {
+    // On paper, where there are no buttons, this says which layer it is.
+    const title = () => h("h3", layer.kind === "probability" ? "Which nodes the model takes for connected" : `Who attends to whom: ${clean(layer.name)}`);
     const pick = node => change({ node: node === settings.node ? null : node });
     drawn = null;
+    aside.style.minHeight = "";
     if (settings.view === "bars" && layer) {
       const node = pinned() ?? Math.min(1, view.nodes.length - 1);
       codes.value = node;
@@ -85,11 +91,11 @@ function explain(view, asks, change) {
       pane.replaceChildren(bars(view, node));
     } else if (settings.view === "heat" && layer) {
       drawn = { kind: "heat" };
-      pane.replaceChildren(sized("div.heat", width => heatMap(view, layer, width, { look: lookAtCell, pick })));
+      pane.replaceChildren(title(), sized("div.heat", width => heatMap(view, layer, width, { look: lookAtCell, pick })));
     } else {
       const place = h("p.muted");
       const legendPlace = h("div");
-      pane.replaceChildren(legendPlace, sized("div", width => {
+      pane.replaceChildren(...layer ? [title()] : [], legendPlace, sized("div", width => {
         drawn = { kind: "graph", count: place, ...graph(view, layer, width, { look, pick }) };
         legendPlace.replaceChildren(graphLegend(view, layer, drawn));
         threshold();

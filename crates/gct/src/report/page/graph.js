@@ -133,8 +133,12 @@ function graph(view, layer, width, { look, pick }) {
         near.add(other);
         own.append(lineOf(plan, link, strongest, 1.8));
         if (layer) {
-          const side = inside || !before ? [column.left - 3, "end"] : [column.left + column.width + 3, "start"];
-          tags.append(s("text", { x: side[0], y: y + 3.5, "text-anchor": side[1], "font-size": plan.size - 1 }, plan.narrow ? link.strength.toFixed(2) : share(link.strength)));
+          const value = plan.narrow ? link.strength.toFixed(2) : share(link.strength);
+          const wide = textWidth(value, plan.size - 1) * 1.12 + 4;
+          const left = inside || !before ? column.left - wide : column.left + column.width;
+          // On paper of its own: the end of a line before a number would be taken for a minus.
+          tags.append(s("rect", { x: left, y: y - 7, width: wide, height: 14 }),
+            s("text", { x: left + wide / 2, y: y + 3.5, "text-anchor": "middle", "font-size": plan.size - 1 }, value));
         }
       }
       const dots = links.filter(({ from, to, mark }) => mark === "found" && (from === node || to === node));

@@ -142,7 +142,7 @@ function bars(view, node) {
     const { code, description, kind } = view.nodes[other];
     const own = other === node;
     return h("tr", { class: own ? "own" : null },
-      h("th", { scope: "row" }, named(code, description), own ? " (itself)" : isTrue(other) ? h("span.true-mark", { title: "truly connected" }, " ● true") : null),
+      h("th", { scope: "row" }, h("bdi", { title: whole(code, description) }, shortened(labelOf(view, other), 14, 150)), own ? " (itself)" : isTrue(other) ? h("span.true-mark", { title: "truly connected" }, " ● true") : null),
       layers.map((layer, l) => h("td", bar(given(layer, other) / tops[l], isTrue(other) ? "true" : `kind-${kind}`), h("span.number", share(given(layer, other))))));
   };
   const groups = KINDS.map((_, kind) => rows.filter(other => view.nodes[other].kind === kind)).filter(group => group.length);

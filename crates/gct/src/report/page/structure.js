@@ -25,7 +25,7 @@ function structureSection(main, report, run) {
       h("div.columns.charts.four", STRUCTURE.map(([key, title, note]) => lineChart({ title, note, height: 170,
         x: { name: "", names: structure.blocks, range: [-0.25, last + 0.25] }, y: { name: title, range: rangeOf(lines(key).flatMap(line => line.points.map(point => point[1])), 0) }, series: lines(key) }))),
       table("Attention and truth by block", [{ name: "block", cell: block => clean(structure.blocks[block]) },
-        ...STRUCTURE.map(([key, title]) => ({ name: title, number: true, cell: block => figure(structure[key][block]) }))], structure.blocks.map((_, block) => block))));
+        ...STRUCTURE.map(([key, title]) => ({ name: title, number: true, cell: block => figure(structure[key][block]) }))], structure.blocks.map((_, block) => block), { class: "blocks" })));
   }
   main.append(linksSection(report, run));
 }
