@@ -23,6 +23,7 @@ mod prepare;
 mod prior;
 mod report;
 mod runs;
+mod serve;
 mod settings;
 mod split;
 mod synth;
@@ -54,7 +55,8 @@ const EXAMPLES: &str = "Examples:
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct evaluate runs/gct
   gct explain runs/gct --graph graph.svg
-  gct report runs/gct --out report.html";
+  gct report runs/gct --out report.html
+  gct serve runs/gct";
 
 #[derive(Subcommand)]
 enum Command {
@@ -73,6 +75,7 @@ enum Command {
     Report(report::Arguments),
     Experiment(experiment::Arguments),
     Tune(tune::Arguments),
+    Serve(serve::Arguments),
 }
 
 /// Set by Ctrl-C or a request to terminate. Every loop that takes long looks at it, so that a command can clean up.
@@ -125,6 +128,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Report(arguments) => report::run(&arguments, quiet),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),
         Command::Tune(arguments) => tune::run(&arguments, quiet),
+        Command::Serve(arguments) => serve::run(&arguments, quiet),
     }?;
     Ok(ExitCode::SUCCESS)
 }

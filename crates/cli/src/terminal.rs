@@ -29,9 +29,12 @@ pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
 
 /// Writes an error and, where there is one, what to do about it.
 pub(crate) fn error(error: &anyhow::Error) {
-    match error.downcast_ref::<gct::Error>() {
-        Some(error) => gct_terminal::print_error(&error.to_string(), error.hint().as_deref()),
-        None => gct_terminal::print_error(&format!("{error:#}"), None),
+    if let Some(error) = error.downcast_ref::<gct::Error>() {
+        gct_terminal::print_error(&error.to_string(), error.hint().as_deref());
+    } else if let Some(error) = error.downcast_ref::<gct_serve::Error>() {
+        gct_terminal::print_error(&error.to_string(), error.hint().as_deref());
+    } else {
+        gct_terminal::print_error(&format!("{error:#}"), None);
     }
 }
 

@@ -83,7 +83,8 @@ impl Config {
         }
     }
 
-    pub(super) fn width(&self) -> usize {
+    /// Numbers per node, and per visit.
+    pub fn width(&self) -> usize {
         match self {
             Config::Gct(config) => config.width,
             Config::Transformer(config) => config.width,

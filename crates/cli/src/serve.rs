@@ -1,0 +1,94 @@
+//! `gct serve`: a run as an HTTP API.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use gct::run::Run;
+use gct_serve::{Limits, Log, Server, Settings, Token};
+use serde_json::json;
+
+use crate::{STOP, terminal};
+
+/// Answer questions about encounters over HTTP: predictions, explanations, embeddings
+#[derive(Args)]
+#[command(after_help = "Examples:
+  gct serve runs/gct
+  curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/predict \\
+       -d '{\"encounters\": [{\"diagnosis\": [\"D_199\"], \"treatment\": [\"T_3\"], \"lab\": [\"L_9\"]}]}'
+  gct serve runs/gct --listen 0.0.0.0:8080 --token-file token")]
+pub(crate) struct Arguments {
+    /// The run folder
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+
+    /// Where to listen; port 0 takes one that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// Answer only clients that send the token in this file; needed to listen for other machines
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// The largest body of a request, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    max_body: u32,
+
+    /// The most encounters of a request
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_encounters: u32,
+
+    /// The most codes of an encounter
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    max_codes: u32,
+
+    /// The most connections at a time
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_connections: u32,
+
+    /// How long a request may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+
+    /// Print where it listens as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let standard = Limits::default();
+    let body = (arguments.max_body as usize) << 20;
+    let limits = Limits {
+        body,
+        bodies: standard.bodies.max(4 * body),
+        encounters: arguments.max_encounters as usize,
+        codes: arguments.max_codes as usize,
+        connections: arguments.max_connections as usize,
+        request: Duration::from_secs(arguments.timeout),
+        ..standard
+    };
+    let log: Log = Box::new(say);
+    let settings = Settings {
+        listen: arguments.listen,
+        token: arguments.token_file.as_deref().map(Token::read).transpose()?,
+        limits,
+        log: (!quiet).then_some(log),
+    };
+    let server = Server::start(Run::open(&arguments.run)?, settings, None)?;
+    let address = format!("http://{}", server.address());
+    if arguments.json {
+        terminal::print_json(&json!({"listen": address}))?;
+    }
+    if !quiet {
+        say(&format!("listening on {address}"));
+    }
+    Ok(server.run(&STOP)?)
+}
+
+/// A line for whoever watches. If nobody does, it is served all the same.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,127 @@
+//! What can be wrong with a request. A message tells positions and limits, never a value of the request.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::shape::Refusal;
+
+/// Why a request is not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("there is nothing at this path")]
+    NotFound,
+    #[error("this path does not have this method")]
+    Method,
+    #[error("the header Host names another machine")]
+    Host,
+    #[error("the token is missing or wrong")]
+    Token,
+    #[error("the body is not declared as JSON")]
+    ContentType,
+    #[error("the body has more than {most} bytes")]
+    TooLarge { most: usize },
+    #[error("the body did not arrive")]
+    CutOff,
+    #[error("the body did not arrive in time")]
+    Slow,
+    #[error("the body is not JSON: line {line}, column {column}")]
+    NotJson { line: usize, column: usize },
+    #[error("the body has another shape than expected: line {line}, column {column}")]
+    Shape { line: usize, column: usize },
+    #[error("there are more than {most} encounters")]
+    TooManyEncounters { most: usize },
+    #[error("encounters[{index}] has more than {most} codes")]
+    TooManyCodes { index: usize, most: usize },
+    #[error("the matrices of the answer would have more than {most} numbers")]
+    TooManyNumbers { most: usize },
+    #[error("encounters[{index}] has no diagnosis that the run knows, so none can be hidden and guessed")]
+    NothingToHide { index: usize },
+    #[error("encounters[{index}].hide is none of its diagnoses that the run knows")]
+    NotThereToHide { index: usize },
+    #[error("encounters[{index}].hide: the task of this run hides nothing")]
+    HidesNothing { index: usize },
+    #[error("too much is being asked at the moment")]
+    Busy,
+    #[error("the answer took too long")]
+    Late,
+    #[error("the model has no answer that is a number")]
+    NoAnswer,
+    #[error("the server failed to answer")]
+    Broken,
+}
+
+impl Problem {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Problem::NotFound => StatusCode::NOT_FOUND,
+            Problem::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Problem::Host => StatusCode::MISDIRECTED_REQUEST,
+            Problem::Token => StatusCode::UNAUTHORIZED,
+            Problem::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Problem::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Problem::CutOff | Problem::NotJson { .. } => StatusCode::BAD_REQUEST,
+            Problem::Slow => StatusCode::REQUEST_TIMEOUT,
+            Problem::Shape { .. }
+            | Problem::TooManyEncounters { .. }
+            | Problem::TooManyCodes { .. }
+            | Problem::TooManyNumbers { .. }
+            | Problem::NothingToHide { .. }
+            | Problem::NotThereToHide { .. }
+            | Problem::HidesNothing { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Problem::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Late => StatusCode::GATEWAY_TIMEOUT,
+            Problem::NoAnswer | Problem::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Problem::NotFound | Problem::Method => "GET /openapi.json lists what there is",
+            Problem::Host => {
+                "without a token only localhost, 127.0.0.1 and [::1] are answered; for other names start it with --token-file"
+            }
+            Problem::Token => "send the header Authorization: Bearer TOKEN",
+            Problem::ContentType => "send the header Content-Type: application/json",
+            Problem::TooLarge { .. } | Problem::TooManyEncounters { .. } => {
+                "ask about fewer encounters at a time"
+            }
+            Problem::CutOff | Problem::Slow | Problem::Broken => "send the request again",
+            Problem::NotJson { .. } => "the body is one JSON object in UTF-8",
+            Problem::Shape { .. } => {
+                "the body is {\"encounters\": [{\"diagnosis\": [CODE], \"treatment\": [CODE], \"lab\": [CODE]}]}, as in /openapi.json"
+            }
+            Problem::TooManyCodes { .. } => "leave out the codes that matter least",
+            Problem::TooManyNumbers { .. } => "ask for explanations of fewer encounters at a time",
+            Problem::NothingToHide { .. } => "give at least one diagnosis of the run's vocabulary",
+            Problem::NotThereToHide { .. } => "hide one of the diagnoses, or leave \"hide\" away",
+            Problem::HidesNothing { .. } => "leave \"hide\" away: it is for runs of masked_diagnosis",
+            Problem::Busy => "wait a moment and send it again",
+            Problem::Late => "ask about fewer encounters at a time",
+            Problem::NoAnswer => "train the model again with a lower learning rate",
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = json(&Refusal { error: self.to_string(), hint: self.hint().into() });
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        match self {
+            Problem::Busy => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Problem::Token => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// An answer in JSON.
+pub(crate) fn json(value: &impl serde::Serialize) -> Response {
+    let text = serde_json::to_vec(value).expect("answers have text keys");
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}

@@ -1,0 +1,228 @@
+//! What goes over the wire. The description in `/openapi.json` is made from these very types.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Encounters to ask about.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// In any order; answers come in the same.
+    pub encounters: Vec<Encounter>,
+}
+
+/// An encounter, by its codes. It has no `Debug`: what is in it belongs into no message.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"diagnosis": ["D_1"], "treatment": ["T_3"], "lab": ["L_9"]}))]
+pub struct Encounter {
+    /// Why the patient came.
+    pub diagnosis: Vec<String>,
+    /// What was ordered.
+    pub treatment: Vec<String>,
+    /// What was measured.
+    pub lab: Vec<String>,
+    /// For masked diagnosis: which of the diagnoses is hidden from the model.
+    pub hide: Option<String>,
+}
+
+/// What `/v1/predict` answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Predictions {
+    /// One for each encounter.
+    pub predictions: Vec<Prediction>,
+}
+
+/// What the model predicts for an encounter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Prediction {
+    /// The labels; or guesses of the hidden diagnosis; or the pairs that are connected, the strongest first, at most 30.
+    pub answers: Vec<Answer>,
+    /// Codes that the run does not know; they were left out.
+    pub unknown: Vec<UnknownCode>,
+}
+
+/// One thing that the model predicts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Answer {
+    /// What: a label, a diagnosis, or two codes that are connected.
+    pub what: String,
+    /// How probable the model finds it.
+    pub probability: f64,
+    /// Whether it is so, where that is known: of a diagnosis that was hidden.
+    #[schema(required = true)]
+    pub truth: Option<bool>,
+}
+
+impl From<gct::predict::Answer> for Answer {
+    fn from(answer: gct::predict::Answer) -> Self {
+        let gct::predict::Answer { what, probability, truth } = answer;
+        Answer { what, probability, truth }
+    }
+}
+
+/// A code that the run does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnknownCode {
+    /// In which list it stood.
+    pub kind: Kind,
+    /// The code.
+    pub code: String,
+}
+
+/// What `/v1/explain` answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanations {
+    /// One for each encounter.
+    pub explanations: Vec<Explanation>,
+}
+
+/// What the model believes about an encounter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// The visit, then diagnoses, treatments and labs, each kind in the order of the run's vocabulary.
+    pub nodes: Vec<Node>,
+    /// Who attends to whom, from the input up; none if the model mixes nothing.
+    pub layers: Vec<Layer>,
+    /// The true edges: a list of codes has none.
+    #[schema(required = true)]
+    pub edges: Option<Vec<[usize; 2]>>,
+    /// The node that was hidden from the model.
+    #[schema(required = true)]
+    pub hidden: Option<usize>,
+    /// What it predicts.
+    pub answers: Vec<Answer>,
+    /// Codes that the run does not know; they were left out.
+    pub unknown: Vec<UnknownCode>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Node {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its code; `visit` for the visit.
+    pub code: String,
+    /// What the code means, where the source says.
+    #[schema(required = true)]
+    pub description: Option<String>,
+}
+
+/// Kinds of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The encounter itself.
+    Visit,
+    /// Why the patient came.
+    Diagnosis,
+    /// What was ordered.
+    Treatment,
+    /// What was measured.
+    Lab,
+}
+
+impl From<gct::picture::Kind> for Kind {
+    fn from(kind: gct::picture::Kind) -> Self {
+        match kind {
+            gct::picture::Kind::Visit => Kind::Visit,
+            gct::picture::Kind::Diagnosis => Kind::Diagnosis,
+            gct::picture::Kind::Treatment => Kind::Treatment,
+            gct::picture::Kind::Lab => Kind::Lab,
+        }
+    }
+}
+
+/// Who attends to whom in one part of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Layer {
+    /// Its name: `P`, `block 2`, `answer`.
+    pub name: String,
+    /// What its numbers are.
+    pub kind: LayerKind,
+    /// A row for each node: what it gives to every node.
+    pub matrix: Vec<Vec<f32>>,
+}
+
+/// What the numbers of a layer are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LayerKind {
+    /// P, counted on the training split.
+    Prior,
+    /// What the model mixes with.
+    Attention,
+    /// How probable an edge between two nodes is; symmetric.
+    Probability,
+}
+
+/// What `/v1/embed` answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Embeddings {
+    /// One for each encounter.
+    pub embeddings: Vec<Embedding>,
+}
+
+/// The vector of a visit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Embedding {
+    /// As many numbers as the model is wide.
+    pub vector: Vec<f32>,
+    /// Codes that the run does not know; they were left out.
+    pub unknown: Vec<UnknownCode>,
+}
+
+/// What `/v1/model` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Model {
+    /// The model's name in the paper.
+    pub model: String,
+    /// What it learned to do.
+    pub task: String,
+    /// The program that serves it.
+    pub program: String,
+    /// The labels that it predicts.
+    pub labels: Vec<String>,
+    /// How many codes it knows.
+    pub codes: Codes,
+    /// Numbers per node, and per visit.
+    pub width: usize,
+    /// The layers of an explanation.
+    pub layers: Vec<LayerName>,
+}
+
+/// How many codes of each kind there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Codes {
+    /// Diagnoses.
+    pub diagnosis: usize,
+    /// Treatments.
+    pub treatment: usize,
+    /// Labs.
+    pub lab: usize,
+}
+
+/// A layer without its numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LayerName {
+    /// Its name: `P`, `block 2`, `answer`.
+    pub name: String,
+    /// What its numbers are.
+    pub kind: LayerKind,
+}
+
+/// What `/healthz` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+}
+
+/// What every request that fails is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Refusal {
+    /// What is wrong.
+    pub error: String,
+    /// What to do.
+    pub hint: String,
+}

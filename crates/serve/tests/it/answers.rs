@@ -1,0 +1,180 @@
+use gct::predict::Explainer;
+use gct::record::{Encounter, PerKind};
+use gct::run::Run;
+use gct::task::Hide;
+use gct_serve::shape::{Answer, Embeddings, Explanations, Kind, LayerKind, Predictions, UnknownCode};
+use serde_json::{Value, json};
+
+use crate::home::{RUNS, Served, by_codes, home};
+
+fn request(run: &Run, encounters: &[Encounter]) -> Value {
+    json!({"encounters": encounters.iter().map(|encounter| by_codes(run, encounter)).collect::<Vec<_>>()})
+}
+
+/// What the library says of an encounter.
+fn expected(explainer: &Explainer<'_>, encounter: &Encounter, hide: Hide) -> Vec<Answer> {
+    let asker = explainer.asker();
+    let logits = asker.answers_to(&[()], |()| asker.example_hiding(encounter, hide)).unwrap();
+    let answers = explainer.answers(encounter, hide, &logits[0]);
+    answers.into_iter().take(30).map(Into::into).collect()
+}
+
+#[test]
+fn predictions_are_those_of_the_library_to_the_bit() {
+    let home = home();
+    for (task, model) in RUNS {
+        let (run, served) = (home.run(task), Served::of(&home, task));
+        let (explainer, encounters) = (Explainer::new(&run, vec![]).unwrap(), home.encounters(&run, 40));
+        let answer = served.client().post("/v1/predict", &request(&run, &encounters));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(got.predictions.len(), 40);
+        for (prediction, encounter) in got.predictions.iter().zip(&encounters) {
+            assert_eq!(
+                prediction.answers,
+                expected(&explainer, encounter, Hide::ByEncounter),
+                "{task} {model}"
+            );
+            assert_eq!(prediction.unknown, []);
+        }
+    }
+}
+
+#[test]
+fn embeddings_are_those_of_the_library_to_the_bit() {
+    let home = home();
+    for (task, _) in RUNS {
+        let (run, served) = (home.run(task), Served::of(&home, task));
+        let (explainer, encounters) = (Explainer::new(&run, vec![]).unwrap(), home.encounters(&run, 20));
+        let answer = served.client().post("/v1/embed", &request(&run, &encounters));
+        let got: Embeddings = serde_json::from_slice(&answer.body).unwrap();
+        let vectors =
+            explainer.asker().map(&encounters, |model, examples, pool| model.visits(examples, pool));
+        let got: Vec<Vec<f32>> = got.embeddings.into_iter().map(|embedding| embedding.vector).collect();
+        assert_eq!(got, vectors, "{task}");
+        assert_eq!(got[0].len(), 16);
+    }
+}
+
+#[test]
+fn explanations_have_the_layers_that_the_model_has() {
+    let home = home();
+    let names = |task: &str| match task {
+        "graph_reconstruction" => vec!["P", "block 2", "block 3", "answer"],
+        "masked_diagnosis" => vec!["P", "block 2", "block 3"],
+        "diagnosis_treatment" => vec!["block 1", "block 2", "block 3"],
+        _ => vec![],
+    };
+    for (task, _) in RUNS {
+        let (run, served) = (home.run(task), Served::of(&home, task));
+        let (explainer, encounters) = (Explainer::new(&run, vec![]).unwrap(), home.encounters(&run, 5));
+        let answer = served.client().post("/v1/explain", &request(&run, &encounters));
+        let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
+        let model = served.client().get("/v1/model").json();
+        for (explanation, encounter) in got.explanations.iter().zip(&encounters) {
+            let whole = explainer.explain(encounter, Hide::ByEncounter).unwrap();
+            let nodes = explanation.nodes.len();
+            assert_eq!(nodes, gct::graph::Nodes::of(encounter).len());
+            assert_eq!(
+                (explanation.nodes[0].kind, explanation.nodes[0].code.as_str()),
+                (Kind::Visit, "visit")
+            );
+            assert_eq!(explanation.hidden, whole.hidden);
+            assert_eq!(explanation.edges, None);
+            assert_eq!(explanation.answers, expected(&explainer, encounter, Hide::ByEncounter));
+            assert!(explanation.nodes.iter().all(|node| !node.code.contains("hidden")), "codes are codes");
+            let layers: Vec<&str> = explanation.layers.iter().map(|layer| layer.name.as_str()).collect();
+            assert_eq!(layers, names(task));
+            let matrices = whole.structure.layers.iter().map(|layer| &layer.attention);
+            for (layer, matrix) in explanation.layers.iter().zip(matrices.chain(&whole.connected)) {
+                assert_eq!(&layer.matrix.concat(), matrix, "{task} {}", layer.name);
+            }
+            for layer in explanation.layers.iter().filter(|layer| layer.kind == LayerKind::Probability) {
+                let cell = |i: usize, j: usize| layer.matrix[i][j];
+                assert!((0..nodes).all(|i| cell(i, i) == 0.0 && (0..i).all(|j| cell(i, j) == cell(j, i))));
+            }
+        }
+        let listed: Vec<&str> =
+            model["layers"].as_array().unwrap().iter().map(|layer| layer["name"].as_str().unwrap()).collect();
+        assert_eq!(listed, names(task));
+    }
+}
+
+#[test]
+fn the_hidden_diagnosis_can_be_chosen() {
+    let home = home();
+    let (run, served) = (home.run("masked_diagnosis"), Served::of(&home, "masked_diagnosis"));
+    let explainer = Explainer::new(&run, vec![]).unwrap();
+    let encounter =
+        home.encounters(&run, 50).into_iter().find(|encounter| encounter.codes.diagnosis.len() >= 3).unwrap();
+    for (position, id) in encounter.codes.diagnosis.iter().enumerate() {
+        let code = &run.vocabulary().diagnosis[*id as usize].code;
+        let mut asked = by_codes(&run, &encounter);
+        asked["hide"] = code.as_str().into();
+        let answer = served.client().post("/v1/explain", &json!({"encounters": [asked]}));
+        let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
+        let [explanation] = &got.explanations[..] else { panic!("one was asked about") };
+        assert_eq!(explanation.hidden, Some(1 + position));
+        assert_eq!(explanation.answers, expected(&explainer, &encounter, Hide::Position(position)));
+        let truth: Vec<&str> = (explanation.answers.iter())
+            .filter(|answer| answer.truth == Some(true))
+            .map(|answer| answer.what.as_str())
+            .collect();
+        assert_eq!(truth, [code]);
+    }
+}
+
+#[test]
+fn codes_that_the_run_does_not_know_are_told_and_left_out() {
+    let home = home();
+    let (run, served) = (home.run("graph_reconstruction"), Served::of(&home, "graph_reconstruction"));
+    let encounter = &home.encounters(&run, 1)[0];
+    let known = by_codes(&run, encounter);
+    let mut asked = known.clone();
+    asked["diagnosis"].as_array_mut().unwrap().extend([json!("no such code"), json!("no such code")]);
+    asked["lab"].as_array_mut().unwrap().insert(0, known["diagnosis"][0].clone());
+    // The order does not matter, and neither does how often a code is told.
+    let twice =
+        asked["treatment"].as_array().unwrap().iter().rev().cloned().chain([known["treatment"][0].clone()]);
+    asked["treatment"] = twice.collect();
+    let answer = served.client().post("/v1/predict", &json!({"encounters": [known, asked]}));
+    let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(got.predictions[0].answers, got.predictions[1].answers);
+    assert_eq!(got.predictions[0].unknown, []);
+    let unknown = |kind, code: &str| UnknownCode { kind, code: code.into() };
+    let expected = [
+        unknown(Kind::Diagnosis, "no such code"),
+        unknown(Kind::Lab, known["diagnosis"][0].as_str().unwrap()),
+    ];
+    assert_eq!(got.predictions[1].unknown, expected);
+    let counted = served.client().get("/metrics");
+    assert!(counted.text().contains("gct_unknown_codes_total 2\n"), "{}", counted.text());
+}
+
+#[test]
+fn an_encounter_without_codes_is_a_visit() {
+    let home = home();
+    for (task, _) in RUNS {
+        let (run, served) = (home.run(task), Served::of(&home, task));
+        let empty = json!({"encounters": [{}, {"diagnosis": ["?"]}]});
+        for path in ["/v1/predict", "/v1/explain", "/v1/embed"] {
+            let answer = served.client().post(path, &empty);
+            if task == "masked_diagnosis" {
+                let (status, error, _) = answer.refusal();
+                assert_eq!(status, 422);
+                assert!(error.starts_with("encounters[0] has no diagnosis that the run knows"), "{error}");
+                continue;
+            }
+            assert_eq!(answer.status, 200, "{task} {path} {answer:?}");
+        }
+        let explainer = Explainer::new(&run, vec![]).unwrap();
+        let none = Encounter { codes: PerKind::default(), ..home.encounters(&run, 1).remove(0) };
+        if task != "masked_diagnosis" {
+            let answer = served.client().post("/v1/predict", &empty);
+            let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
+            assert_eq!(got.predictions[0].answers, expected(&explainer, &none, Hide::ByEncounter));
+        }
+        let nothing = served.client().post("/v1/predict", &json!({"encounters": []}));
+        assert_eq!(nothing.json(), json!({"predictions": []}));
+    }
+}

@@ -1,0 +1,178 @@
+//! Many at once, half-sent, too many, and the end.
+
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gct_serve::shape::Predictions;
+use serde_json::{Value, json};
+
+use crate::home::{Home, Served, by_codes, home};
+
+/// Requests, each with another encounter.
+fn requests(home: &Home, task: &str, count: usize) -> Vec<Value> {
+    let run = home.run(task);
+    let encounters = home.encounters(&run, count);
+    encounters.iter().map(|encounter| json!({"encounters": [by_codes(&run, encounter)]})).collect()
+}
+
+/// An encounter with so many labs.
+fn large(home: &Home, labs: usize) -> Value {
+    let run = home.run("graph_reconstruction");
+    let codes: Vec<&str> = run.vocabulary().lab[..labs].iter().map(|code| code.code.as_str()).collect();
+    json!({"lab": codes})
+}
+
+#[test]
+fn of_64_connections_at_once_each_gets_its_own_answers() {
+    let home = home();
+    let served = Served::of(&home, "diagnosis_treatment");
+    let requests = requests(&home, "diagnosis_treatment", 64);
+    let ask = |client: &mut crate::client::Client, request: &Value| -> Predictions {
+        let answer = client.post("/v1/predict", request);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        serde_json::from_slice(&answer.body).unwrap()
+    };
+    let alone: Vec<Predictions> = requests.iter().map(|request| ask(&mut served.client(), request)).collect();
+    std::thread::scope(|scope| {
+        for start in 0..64 {
+            let (served, requests, alone) = (&served, &requests, &alone);
+            scope.spawn(move || {
+                let mut client = served.client();
+                for place in (start..start + 20).map(|place| place % 64) {
+                    assert_eq!(ask(&mut client, &requests[place]), alone[place]);
+                }
+            });
+        }
+    });
+    let metrics = served.client().get("/metrics");
+    let counted = |line: &str| assert!(metrics.text().contains(line), "{line}: {}", metrics.text());
+    counted("gct_requests_total{route=\"/v1/predict\",status=\"200\"} 1344\n");
+    counted("gct_encounters_total 1344\n");
+    counted("gct_request_duration_seconds_count{route=\"/v1/predict\"} 1344\n");
+    counted("gct_waiting_requests 0\n");
+    counted("# EOF\n");
+}
+
+#[test]
+fn a_request_that_is_half_sent_holds_nobody_up() {
+    let home = home();
+    let served = Served::with(
+        home.run("graph_reconstruction"),
+        |settings| {
+            settings.limits.header = Duration::from_millis(400);
+            settings.limits.request = Duration::from_millis(400);
+        },
+        None,
+    );
+    let started = Instant::now();
+    let mut half_a_head = served.client();
+    half_a_head.send(b"POST /v1/predict HTTP/1.1\r\nHost: loc");
+    let mut half_a_body = served.client();
+    half_a_body.send_post_head("/v1/predict", 1000);
+    half_a_body.send(b"{\"encounters\"");
+    let mut idle = served.client();
+    assert_eq!(idle.get("/healthz").status, 200);
+    // Meanwhile others are served.
+    assert_eq!(served.client().post("/v1/predict", &json!({"encounters": [{}]})).status, 200);
+    let (status, error, _) = half_a_body.answer().refusal();
+    assert_eq!((status, error.as_str()), (408, "the body did not arrive in time"));
+    assert!(half_a_body.rest().is_empty());
+    assert!(!String::from_utf8_lossy(&half_a_head.rest()).contains("200"));
+    assert!(idle.rest().is_empty(), "an idle connection is closed");
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn when_the_queue_is_full_clients_are_sent_away() {
+    let home = home();
+    let served = Served::with(
+        home.run("graph_reconstruction"),
+        |settings| (settings.limits.queue, settings.limits.batch) = (1, 1),
+        None,
+    );
+    let request = json!({"encounters": vec![large(&home, 400); 20]}).to_string();
+    let statuses = Mutex::new(BTreeMap::<u16, usize>::new());
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                let answer = served.client().post_bytes("/v1/embed", request.as_bytes());
+                if answer.status == 503 {
+                    assert_eq!(answer.header("retry-after"), Some("1"));
+                    assert_eq!(answer.refusal().1, "too much is being asked at the moment");
+                }
+                *statuses.lock().unwrap().entry(answer.status).or_default() += 1;
+            });
+        }
+    });
+    let statuses = statuses.into_inner().unwrap();
+    assert_eq!(statuses.values().sum::<usize>(), 12);
+    assert!(statuses.keys().eq(&[200, 503]), "{statuses:?}");
+}
+
+#[test]
+fn what_was_accepted_is_finished_before_the_end() {
+    let home = home();
+    let served = Served::of(&home, "graph_reconstruction");
+    let request = requests(&home, "graph_reconstruction", 1).remove(0).to_string();
+    let (mut begun, mut idle) = (served.client(), served.client());
+    assert_eq!(idle.get("/healthz").status, 200);
+    begun.send_post_head("/v1/predict", request.len());
+    begun.send(&request.as_bytes()[..10]);
+    std::thread::sleep(Duration::from_millis(100));
+    served.stop();
+    assert!(idle.rest().is_empty(), "an idle connection is closed at once");
+    // Nobody listens any more.
+    let started = Instant::now();
+    while TcpStream::connect(served.address).is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    begun.send(&request.as_bytes()[10..]);
+    let answer = begun.answer();
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")), "{answer:?}");
+    served.wait();
+}
+
+#[test]
+fn what_is_never_finished_does_not_keep_the_server_from_ending() {
+    let home = home();
+    let served = Served::with(
+        home.run("graph_reconstruction"),
+        |settings| settings.limits.shutdown = Duration::from_millis(200),
+        None,
+    );
+    let mut begun = served.client();
+    begun.send_post_head("/v1/predict", 1000);
+    std::thread::sleep(Duration::from_millis(100));
+    served.stop();
+    let started = Instant::now();
+    served.wait();
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn log_lines_tell_what_was_asked_for_and_nothing_of_it() {
+    let home = home();
+    let lines = Arc::new(Mutex::new(Vec::<String>::new()));
+    let seen = lines.clone();
+    let served = Served::with(
+        home.run("graph_reconstruction"),
+        |settings| settings.log = Some(Box::new(move |line| seen.lock().unwrap().push(line.into()))),
+        None,
+    );
+    served
+        .client()
+        .post("/v1/predict?who=patient-4711", &json!({"encounters": [{"diagnosis": ["patient-4711"]}]}));
+    served.client().get("/patient-4711");
+    let mut client = served.client();
+    client.send_head("PATIENT4711", "/v1/model", "");
+    assert_eq!(client.answer().status, 405);
+    let lines = lines.lock().unwrap();
+    let expected = ["POST /v1/predict 200 ", "GET other 404 ", "OTHER /v1/model 405 "];
+    assert_eq!(lines.len(), expected.len(), "{lines:?}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected) && line.ends_with(" ms") && !line.contains("4711"), "{line}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Small runs, and servers for them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+
+use gct::dataset::{Dataset, Overwrite};
+use gct::infer::{Reader, Which};
+use gct::ingest::synthetic;
+use gct::record::{CodeKind, Encounter, EncounterId};
+use gct::run::{Run, Settings};
+use gct::train::{self, Watch};
+use gct_serve::{Page, Server};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+/// A folder with a run for each of [`RUNS`].
+pub(crate) struct Home(tempfile::TempDir);
+
+/// Task and model of each run.
+pub(crate) const RUNS: [(&str, &str); 4] = [
+    ("graph_reconstruction", "gct"),
+    ("diagnosis_treatment", "transformer"),
+    ("masked_diagnosis", "gct"),
+    ("label:d1_m1", "shallow"),
+];
+
+static HOME: Mutex<Weak<Home>> = Mutex::new(Weak::new());
+
+/// The folder that tests share as long as one of them needs it.
+pub(crate) fn home() -> Arc<Home> {
+    let mut shared = HOME.lock().unwrap();
+    shared.upgrade().unwrap_or_else(|| {
+        let home = Arc::new(Home(tempfile::tempdir().unwrap()));
+        home.train();
+        *shared = Arc::downgrade(&home);
+        home
+    })
+}
+
+impl Home {
+    fn train(&self) {
+        let (folder, go_on) = (self.0.path().join("data"), AtomicBool::new(false));
+        let settings = synthetic::Settings { encounters: 300, ..Default::default() };
+        gct::synth::run(&settings, &folder, Overwrite::Refuse, &go_on, &|_| {}).unwrap();
+        let dataset = Dataset::open(&folder).unwrap();
+        for (task, model) in RUNS.into_iter().chain([("graph_reconstruction", "gcn")]) {
+            let mut settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
+            (settings.steps, settings.validate_every, settings.batch) = (3, 3, 8);
+            let mut config = serde_json::to_value(&settings.model).unwrap();
+            config["width"] = 16.into();
+            settings.model = serde_json::from_value(config).unwrap();
+            let watch = Watch { tell: &mut |_| {}, stop: &go_on };
+            train::start(settings, &dataset, &self.place(task, model), Overwrite::Refuse, watch).unwrap();
+        }
+    }
+
+    fn place(&self, task: &str, model: &str) -> std::path::PathBuf {
+        self.0.path().join(format!("{}-{model}", task.replace(':', "-")))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn run(&self, task: &str) -> Run {
+        let (task, model) = RUNS.into_iter().find(|(of, _)| *of == task).unwrap();
+        self.run_of(task, model)
+    }
+
+    pub(crate) fn run_of(&self, task: &str, model: &str) -> Run {
+        Run::open(&self.place(task, model)).unwrap()
+    }
+
+    /// The first encounters of the dataset, as a list of codes knows them.
+    pub(crate) fn encounters(&self, run: &Run, count: usize) -> Vec<Encounter> {
+        let dataset = Dataset::open(&self.0.path().join("data")).unwrap();
+        let reader = Reader::new(run, &dataset, Which::All).unwrap();
+        let bare = |encounter: Encounter| Encounter { id: EncounterId::new(""), edges: None, ..encounter };
+        reader.take(count).map(|encounter| bare(encounter.unwrap())).collect()
+    }
+}
+
+/// An encounter as a request has it.
+pub(crate) fn by_codes(run: &Run, encounter: &Encounter) -> Value {
+    let codes = |kind: CodeKind| -> Vec<&str> {
+        encounter.codes[kind].iter().map(|id| run.vocabulary()[kind][*id as usize].code.as_str()).collect()
+    };
+    json!({"diagnosis": codes(CodeKind::Diagnosis), "treatment": codes(CodeKind::Treatment), "lab": codes(CodeKind::Lab)})
+}
+
+/// A server that is stopped at the end of a test.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Serves the run of a task.
+    pub(crate) fn of(home: &Home, task: &str) -> Self {
+        Served::with(home.run(task), |_| {}, None)
+    }
+
+    /// Serves a run with other settings.
+    pub(crate) fn with(run: Run, change: impl FnOnce(&mut gct_serve::Settings), page: Option<Page>) -> Self {
+        let mut settings = gct_serve::Settings::default();
+        settings.listen.set_port(0);
+        change(&mut settings);
+        let server = Server::start(run, settings, page).unwrap();
+        let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
+        let seen = stop.clone();
+        let thread = std::thread::spawn(move || server.run(&seen).unwrap());
+        Served { address, stop, thread: Some(thread) }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Asks it to stop, and does not wait.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until it has stopped.
+    pub(crate) fn wait(mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || std::thread::panicking());
+        }
+    }
+}
