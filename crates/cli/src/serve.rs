@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     max_encounters: u32,
 
     /// The most codes of an encounter
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_codes: u32,
 
     /// The most connections at a time

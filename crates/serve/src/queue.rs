@@ -140,6 +140,9 @@ impl Worker<'_> {
             self.metrics.waiting.dec_by(batch.len() as i64);
             // Some clients have gone away meanwhile.
             batch.retain(|job| !job.answer.is_closed());
+            if batch.is_empty() {
+                continue;
+            }
             let encounters: usize = batch.iter().map(|job| job.questions.len()).sum();
             self.metrics.batches.observe(encounters as f64);
             self.metrics.encounters.inc_by(encounters as u64);

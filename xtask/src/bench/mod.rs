@@ -12,6 +12,7 @@ use serde_json::Value;
 mod data;
 mod predict;
 mod prepare;
+mod serve;
 mod train;
 
 #[derive(Args)]
@@ -43,6 +44,15 @@ enum What {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// A server and a client on this machine, beside the same model without them
+    Serve {
+        /// Also write the figures to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Instead, ask for so many seconds and see whether memory grows
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(10..))]
+        soak: Option<u64>,
+    },
     /// Predictions of a million encounters, beside the same model on examples in memory
     Predict {
         /// Also write the figures to this file
@@ -58,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         What::Train { json, steps } => train::run(json.as_deref(), *steps),
         What::Prepare { json } => prepare::run(json.as_deref()),
         What::Predict { json } => predict::run(json.as_deref()),
+        What::Serve { json, soak } => serve::run(json.as_deref(), *soak),
     }
 }
 

@@ -7,6 +7,7 @@ mod experiment;
 mod inspect;
 mod prior;
 mod report;
+mod serve;
 mod split;
 mod synth;
 mod train;

@@ -112,6 +112,31 @@ fn when_the_queue_is_full_clients_are_sent_away() {
 }
 
 #[test]
+fn who_has_gone_away_is_not_answered() {
+    let home = home();
+    let served = Served::of(&home, "graph_reconstruction");
+    let request = json!({"encounters": vec![large(&home, 500); 1024]}).to_string();
+    std::thread::scope(|scope| {
+        let long = scope.spawn(|| served.client().post_bytes("/v1/embed", request.as_bytes()).status);
+        let encounters = |count: usize| format!("gct_encounters_total {count}\n");
+        while !served.client().get("/metrics").text().contains(&encounters(1024)) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut impatient = served.client();
+        impatient.send_post_head("/v1/embed", 20);
+        impatient.send(b"{\"encounters\": [{}]}");
+        while !served.client().get("/metrics").text().contains("gct_waiting_requests 1\n") {
+            assert!(!long.is_finished(), "this test needs a request that takes longer");
+        }
+        drop(impatient);
+        assert_eq!(long.join().unwrap(), 200);
+        assert_eq!(served.client().post("/v1/embed", &json!({"encounters": [{}, {}]})).status, 200);
+        let metrics = served.client().get("/metrics");
+        assert!(metrics.text().contains(&encounters(1026)), "{}", metrics.text());
+    });
+}
+
+#[test]
 fn what_was_accepted_is_finished_before_the_end() {
     let home = home();
     let served = Served::of(&home, "graph_reconstruction");

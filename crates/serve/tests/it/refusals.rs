@@ -14,7 +14,7 @@ fn bodies_that_are_wrong() {
     let home = home();
     let served = Served::of(&home, "masked_diagnosis");
     let deep = format!("{{\"encounters\": {}\"{SECRET}\"", "[".repeat(100_000));
-    let many_codes = json!({"encounters": [{"diagnosis": ["a"]}, {"lab": vec![SECRET; 5000]}]}).to_string();
+    let many_codes = json!({"encounters": [{"lab": vec![SECRET; 5000]}]}).to_string();
     let many = format!("{{\"encounters\": [{}{{}}]}}", "{},".repeat(5000));
     let latin = b"{\"encounters\": [{\"diagnosis\": [\"patient-4711 \xff\"]}]}";
     let wrong: Vec<(&[u8], u16, &str)> = vec![
@@ -36,7 +36,7 @@ fn bodies_that_are_wrong() {
         (b"{\"encounters\": [{\"diagnosis\": [4711]}]}", 422, "the body has another shape"),
         (b"{\"encounters\": [{\"diagnosis\": [null]}]}", 422, "the body has another shape"),
         (b"{\"encounters\": [{\"hide\": 4711}]}", 422, "the body has another shape"),
-        (many_codes.as_bytes(), 422, "encounters[1] has more than 512 codes"),
+        (many_codes.as_bytes(), 422, "encounters[0] has more than 512 codes"),
         (many.as_bytes(), 422, "there are more than 1024 encounters"),
         (b"{\"encounters\": [{\"diagnosis\": [\"patient-4711\"]}]}", 422, "encounters[0] has no diagnosis"),
     ];

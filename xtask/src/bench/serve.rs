@@ -1,0 +1,132 @@
+//! `cargo xtask bench serve`: a server on this machine and a client beside it, and the same model without either.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::measure;
+use crate::{cargo, execute, root, target};
+
+/// Server and model have so many threads each, and the client runs beside them.
+const THREADS: &str = "2";
+
+/// How long each figure is measured.
+const SECONDS: &str = "4";
+
+/// A run that is being served.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;
+        let mut lines = BufReader::new(child.stdout.take().context("it has no output")?).lines();
+        let address = lines.find_map(|line| {
+            let line = line.ok()?;
+            Some(line.split_once("http://")?.1.trim_end_matches('"').to_owned())
+        });
+        match address {
+            Some(address) => Ok(Serving { child, address }),
+            None => bail!("{command:?} did not say where it listens"),
+        }
+    }
+
+    fn resident_mb(&self) -> Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let field = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        Ok(field.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(super) fn run(json_file: Option<&Path>, soak: Option<u64>) -> Result<bool> {
+    let release = ["build", "--release", "--locked", "--package"];
+    execute(cargo().args(release).arg("gct-cli"))?;
+    execute(cargo().args(release).args(["gct-serve", "--example", "bench_client"]))?;
+    let home = tempfile::tempdir()?;
+    let gct = |line: &str| {
+        let mut command = Command::new(target().join("release").join("gct"));
+        command.current_dir(home.path()).args(line.split_whitespace()).args(["--json", "--quiet"]);
+        command
+    };
+    measure(&mut gct("synth --out data --encounters 4000"))?;
+    measure(&mut gct("train --data data --task label:d1_m1 --model gct --steps 20 --out run"))?;
+    let serving = Serving::start(&mut gct(&format!("serve run --listen 127.0.0.1:0 --threads {THREADS}")))?;
+    let client = |arguments: &[&str]| {
+        let mut command = Command::new(target().join("release/examples/bench_client"));
+        command.current_dir(home.path()).args(["run", &serving.address]).args(arguments);
+        command.env("RAYON_NUM_THREADS", THREADS);
+        command
+    };
+    let report = match soak {
+        Some(seconds) => soaked(&serving, client(&[&seconds.to_string(), "soak"]), seconds)?,
+        None => table(&measure(&mut client(&[SECONDS]))?.output),
+    };
+    if let Some(path) = json_file {
+        fs::write(root().join(path), format!("{report:#}\n"))?;
+    }
+    Ok(true)
+}
+
+/// Prints what the client measured.
+fn table(measured: &Value) -> Value {
+    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+    let alone = number(&measured["in_process_per_second"]);
+    let latency = &measured["latency_microseconds"];
+    println!("label of a visit, GCT of the paper's size; the client shares the cores with the server");
+    println!(
+        "one encounter, one connection: median {:.0} us, 99th percentile {:.0} us",
+        number(&latency["median"]),
+        number(&latency["p99"])
+    );
+    println!("without a server: {alone:.0} encounters/s\n");
+    println!("{:>11} {:>20} {:>13} {:>7}", "connections", "encounters per call", "encounters/s", "share");
+    for row in measured["throughput"].as_array().into_iter().flatten() {
+        let speed = number(&row["per_second"]);
+        println!(
+            "{:>11} {:>20} {speed:>13.0} {:>7.2}",
+            row["connections"],
+            row["encounters_per_call"],
+            speed / alone
+        );
+    }
+    measured.clone()
+}
+
+/// Lets a client ask for so long, and watches the server's memory.
+fn soaked(serving: &Serving, mut client: Command, seconds: u64) -> Result<Value> {
+    let before = serving.resident_mb()?;
+    println!("{:>8} {:>12}\n{:>8} {before:>12.1}", "seconds", "resident MB", 0);
+    let (started, mut child) = (Instant::now(), client.stdout(Stdio::piped()).spawn()?);
+    let mut resident = vec![json!([0, before])];
+    for tenth in 1..=10 {
+        let until = Duration::from_secs_f64(seconds as f64 * f64::from(tenth) / 10.0);
+        std::thread::sleep(until.saturating_sub(started.elapsed()));
+        let now = serving.resident_mb()?;
+        println!("{:>8.0} {now:>12.1}", started.elapsed().as_secs_f64());
+        resident.push(json!([started.elapsed().as_secs_f64(), now]));
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("the client failed: {status}");
+    }
+    let mut told = String::new();
+    child.stdout.take().context("it has no output")?.read_to_string(&mut told)?;
+    let client: Value = serde_json::from_str(&told)?;
+    println!("{} calls", client["calls"]);
+    Ok(json!({"resident_mb": resident, "client": client}))
+}
