@@ -238,6 +238,7 @@ describe("the file", () => {
     await page.locator(".list input").fill("no such code");
     assert.equal(await page.locator(".row").count(), 0);
     await page.locator(".list input").fill("7");
+    assert.match(await page.textContent(".row >> nth=0"), /^7/);
     await page.locator(".list input").fill("");
     await page.locator(".heads button[data-key='number']").click();
     await page.locator(".row").nth(2).click();

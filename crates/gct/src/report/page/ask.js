@@ -1,9 +1,10 @@
 // With a server behind the page: encounters of the reader's own, and the token that the server may want.
 
 function askSection(main, report, run) {
+  // An example of codes that the model knows: those of the first encounter.
   const code = kind => {
-    const first = run.encounters[0]?.codes.filter(index => run.codes.kind[index] === kind).slice(0, 3);
-    return (first?.length ? first : run.codes.kind.flatMap((of, index) => of === kind ? [index] : []).slice(0, 2)).map(index => run.codes.code[index]);
+    const known = run.encounters[0]?.codes ?? [...run.codes.kind.keys()];
+    return known.filter(index => run.codes.kind[index] === kind).slice(0, 3).map(index => run.codes.code[index]);
   };
   const example = { encounters: [{ diagnosis: code(1), treatment: code(2), lab: code(3) }] };
   const text = h("textarea", { rows: 9, spellcheck: "false", "aria-label": "Encounters as JSON", keydown: event => {
@@ -15,7 +16,7 @@ function askSection(main, report, run) {
     text.value = await file.files[0].text();
     send();
   } });
-  const result = h("div", { "aria-live": "polite" });
+  const result = h("div");
   const form = h("form", { submit: event => { event.preventDefault(); send(); } }, text,
     h("div.controls", h("button.primary", { type: "submit" }, "Explain"), h("label.file", "or take a file ", file)));
 
@@ -61,7 +62,8 @@ function check(text) {
     throw Object.assign(new Error("This is not JSON."), { hint: clean(error.message) });
   }
   if (!Array.isArray(request?.encounters)) {
-    throw Object.assign(new Error("There is no list of encounters in it."), { hint: 'Write {"encounters": [{"diagnosis": ["CODE"], "treatment": [], "lab": []}]}' });
+    throw Object.assign(new Error("There is no list of encounters in it."),
+      { hint: 'Write {"encounters": [{"diagnosis": ["CODE"], "treatment": [], "lab": []}]}' });
   }
 }
 

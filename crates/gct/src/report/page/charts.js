@@ -121,7 +121,8 @@ function dotChart(title, rows) {
       if (!known(row.value)) return [label, s("text", { x: left, y: y + 4 }, DASH)];
       const cx = across(row.value);
       return [label,
-        known(row.low) && known(row.high) && s("path.interval", { d: `M${across(row.low)} ${y}H${across(row.high)}m0-4v8M${across(row.low)} ${y - 4}v8` }),
+        known(row.low) && known(row.high) &&
+          s("path.interval", { d: `M${across(row.low)} ${y}H${across(row.high)}m0-4v8M${across(row.low)} ${y - 4}v8` }),
         row.paper ? s("path.paper", { d: `M${cx} ${y - 5}l5 5l-5 5l-5 -5z` }) : s("circle.dot", { cx, cy: y, r: row.strong ? 5 : 4 }),
         s("text.value", { x: width, y: y + 4, "text-anchor": "end" }, figure(row.value))];
     };

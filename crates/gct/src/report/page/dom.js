@@ -38,9 +38,12 @@ function whole(code, description) {
 }
 
 const pen = document.createElement("canvas").getContext("2d");
+/** The font of the page at this size, for a canvas. Asked of the browser once, since each answer costs a layout. */
+const fontOf = size => `${size}px ${fontOf.family ??= getComputedStyle(document.body).fontFamily}`;
 
 function textWidth(text, size) {
-  pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  const font = fontOf(size);
+  if (textWidth.font !== font) pen.font = textWidth.font = font;
   return pen.measureText(text).width;
 }
 
@@ -128,14 +131,14 @@ function choice(label, names, chosen, change) {
   return field;
 }
 
-/** A table that may be wider than the page: it scrolls in its frame. Columns: {name, number, cell(row)}. */
+/** A table. If it is wider than the page it scrolls in its frame, by keyboard too. Columns: {name, number, cell(row)}. */
 function table(caption, columns, rows, attributes = {}) {
   const head = h("tr", columns.map(column => h(column.number ? "th.number" : "th", { scope: "col" }, column.name)));
   const line = row => row.group !== undefined
     ? h("tr.group", h("th", { colspan: columns.length, scope: "colgroup" }, row.group))
     : h("tr", { class: row.class ?? null }, columns.map((column, place) => place === 0
       ? h("th", { scope: "row" }, column.cell(row)) : h(column.number ? "td.number" : "td", column.cell(row))));
-  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": caption },
+  return h("div.scroll", columns.length > 4 && { tabindex: 0, role: "region", "aria-label": caption },
     h("table", attributes, h("caption", caption), h("thead", head), h("tbody", rows.map(line))));
 }
 

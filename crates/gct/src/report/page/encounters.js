@@ -19,17 +19,21 @@ function encounterList(run, pick) {
     arrange();
   } }, name));
   const found = h("p.muted", { role: "status" });
-  const space = h("div.space");
+  const space = h("div.space", { role: "presentation" });
   const box = h("div.rows", { role: "listbox", tabindex: 0, "aria-label": "Encounters", scroll: paint, keydown: moved }, space);
 
   function arrange() {
     const text = search.value.trim();
     const codes = text ? matching(run, text) : null;
-    const wanted = encounter => encounter.codes.some(code => codes.has(code)) || String(encounter.number) === text || encounter.id?.toLowerCase().includes(text.toLowerCase());
+    const called = encounter => String(encounter.number) === text || encounter.id?.toLowerCase() === text.toLowerCase();
+    const wanted = encounter => called(encounter) || encounter.codes.some(code => codes.has(code)) ||
+      encounter.id?.toLowerCase().includes(text.toLowerCase());
     order = run.encounters.flatMap((encounter, place) => !codes || wanted(encounter) ? [place] : []);
     const value = place => keys[sort.key][1](run.encounters[place]);
-    // What is not known comes last, whichever way the rest is sorted.
-    order.sort((a, b) => known(value(b)) - known(value(a)) || (sort.down ? -1 : 1) * ((value(a) ?? 0) - (value(b) ?? 0)) || a - b);
+    const first = place => text !== "" && called(run.encounters[place]);
+    // The encounter of just this number comes first; what is not known comes last, whichever way the rest is sorted.
+    order.sort((a, b) => first(b) - first(a) || known(value(b)) - known(value(a)) ||
+      (sort.down ? -1 : 1) * ((value(a) ?? 0) - (value(b) ?? 0)) || a - b);
     for (const head of heads) {
       const own = head.dataset.key === sort.key;
       head.setAttribute("aria-pressed", own);
@@ -53,8 +57,10 @@ function encounterList(run, pick) {
   function row(place, at) {
     const encounter = run.encounters[place];
     const mark = { true: " ✓", false: " ✗" }[run.asks === "pairs" ? null : encounter.answers[0]?.truth] ?? "";
-    const element = h("div.row", { role: "option", id: `encounter-${place}`, "aria-selected": place === chosen, "aria-setsize": order.length, "aria-posinset": at + 1,
-      title: encounter.id ? clean(encounter.id) : null, click: () => pick(place, false) },
+    const element = h("div.row", {
+      role: "option", id: `encounter-${place}`, title: encounter.id ? clean(encounter.id) : null, click: () => pick(place, false),
+      "aria-selected": place === chosen, "aria-setsize": order.length, "aria-posinset": at + 1,
+    },
     h("span", encounter.id ? [integer(encounter.number), h("bdi.muted", ` ${clean(encounter.id)}`)] : integer(encounter.number)),
     h("span", integer(encounter.codes.length)), h("span", share(probability(encounter)) + mark), h("span", figure(encounter.loss, 3)));
     element.style.top = `${at * ROW}px`;
@@ -79,9 +85,12 @@ function encounterList(run, pick) {
   }
 
   const beside = step => { const at = order.indexOf(chosen) + step; if (order[at] !== undefined) pick(order[at], false); };
-  const root = h("div.list", search, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box,
-    run.asks === "pairs" ? h("p.muted", "Probability: of the pair that the model is surest of.")
-      : h("p.muted", run.asks === "diagnosis" ? "Probability: of the best guess. ✓ it is right, ✗ it is wrong." : "✓ truly yes, ✗ truly no."));
+  const note = {
+    pairs: "Probability: of the pair that the model is surest of.",
+    diagnosis: "Probability: of the best guess. ✓ it is right, ✗ it is wrong.",
+    labels: "✓ truly yes, ✗ truly no.",
+  }[run.asks];
+  const root = h("div.list", search, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box, h("p.muted", note));
   arrange();
   return { root, choose, beside };
 }
@@ -92,7 +101,7 @@ function encountersSection(main, report, run, go) {
     return () => {};
   }
   const list = encounterList(run, (place, replace) => go({ encounter: run.encounters[place].number, node: null }, replace));
-  const detail = h("div.detail", { "aria-live": "off" });
+  const detail = h("div.detail");
   let place = -1, shown = null, asked = 0;
   main.append(h("div.split", list.root, detail));
 
@@ -117,8 +126,9 @@ function encountersSection(main, report, run, go) {
   function heading(view) {
     const facts = [`${integer(view.nodes.length - 1)} codes`, known(view.loss) && `loss ${figure(view.loss, 3)}`,
       view.edges && `${view.edges.length} true edges`].filter(Boolean);
-    return h("div.title", h("h2", `Encounter ${integer(view.number)}`, view.id ? h("bdi.muted", ` ${clean(view.id)}`) : null), h("p.muted", facts.join(", ")),
-      h("div.step", h("button", { type: "button", click: () => list.beside(-1) }, "Previous"), h("button", { type: "button", click: () => list.beside(1) }, "Next")));
+    const step = (by, name) => h("button", { type: "button", click: () => list.beside(by) }, name);
+    return h("div.title", h("h2", `Encounter ${integer(view.number)}`, view.id ? h("bdi.muted", ` ${clean(view.id)}`) : null),
+      h("p.muted", facts.join(", ")), h("div.step", step(-1, "Previous"), step(1, "Next")));
   }
 
   return state => {

@@ -43,7 +43,8 @@ function explain(view, asks, change) {
   function look(node) {
     const shown = node ?? pinned();
     if (drawn?.kind === "graph") drawn.show(shown, pinned());
-    readout.replaceChildren(...shown === null ? [`Point at a code, or move to it with the keyboard, to see ${layer ? "what it attends to" : "its edges"}.`] : sentence(shown));
+    const invitation = `Point at a code, or move to it with the keyboard, to see ${layer ? "what it attends to" : "its edges"}.`;
+    readout.replaceChildren(...shown === null ? [invitation] : sentence(shown));
     if (drawn?.kind === "bars") return;
     // It may grow but not shrink: a page that became shorter would scroll, and take the node away from under the mouse.
     aside.style.minHeight = `${aside.offsetHeight}px`;
@@ -52,11 +53,12 @@ function explain(view, asks, change) {
 
   function sentence(node) {
     const { kind, code, description } = view.nodes[node];
-    const about = [h("strong", h("bdi", kind ? clean(code) : "the visit")), kind ? ` (${KINDS[kind]})` : "", description && description !== code ? h("bdi", ` ${clean(description)}`) : "",
-      node === view.hidden ? ", hidden from the model" : ""];
+    const about = [h("strong", h("bdi", kind ? clean(code) : "the visit")), kind ? ` (${KINDS[kind]})` : "",
+      description && description !== code ? h("bdi", ` ${clean(description)}`) : "", node === view.hidden ? ", hidden from the model" : ""];
     if (!layer) return about;
     const [gives, gets] = [favourite((n, other) => layer.matrix[node * n + other]), favourite((n, other) => layer.matrix[other * n + node])];
-    const part = (verb, [other, value]) => other === null ? [] : [verb, named(view.nodes[other].code, view.nodes[other].description), ` ${share(value)}`];
+    const part = (verb, [other, value]) => other === null ? []
+      : [verb, named(view.nodes[other].code, view.nodes[other].description), ` ${share(value)}`];
     return layer.kind === "probability" ? [...about, ...part(": most probably connected with ", gives), "."]
       : [...about, ...part(": gives most to ", gives), ...part("; gets most from ", gets), "."];
 
@@ -70,16 +72,17 @@ function explain(view, asks, change) {
 
   function lookAtCell(cell) {
     if (!cell) return look(null);
-    const [from, to] = [view.nodes[cell.from], view.nodes[cell.to]];
-    readout.replaceChildren(h("strong", named(from.code, from.description)), layer.kind === "probability" ? " and " : " gives ",
-      layer.kind === "probability" ? "" : share(layer.matrix[cell.from * view.nodes.length + cell.to]) + " to ", h("strong", named(to.code, to.description)),
-      layer.kind === "probability" ? `: probability ${share(layer.matrix[cell.from * view.nodes.length + cell.to])}` : "",
-      (view.edges ?? []).some(([a, b]) => (a === cell.from && b === cell.to) || (b === cell.from && a === cell.to)) ? ", truly connected." : ".");
+    const [from, to] = [cell.from, cell.to].map(node => h("strong", named(view.nodes[node].code, view.nodes[node].description)));
+    const value = share(layer.matrix[cell.from * view.nodes.length + cell.to]);
+    const isTrue = (view.edges ?? []).some(([a, b]) => (a === cell.from && b === cell.to) || (b === cell.from && a === cell.to));
+    readout.replaceChildren(...layer.kind === "probability" ? [from, " and ", to, `: probability ${value}`] : [from, ` gives ${value} to `, to],
+      isTrue ? ", truly connected." : ".");
   }
 
   function draw() {
     // On paper, where there are no buttons, this says which layer it is.
-    const title = () => h("h3", layer.kind === "probability" ? "Which nodes the model takes for connected" : `Who attends to whom: ${clean(layer.name)}`);
+    const title = () => h("h3", layer.kind === "probability"
+      ? "Which nodes the model takes for connected" : `Who attends to whom: ${clean(layer.name)}`);
     const pick = node => change({ node: node === settings.node ? null : node });
     drawn = null;
     aside.style.minHeight = "";

@@ -155,8 +155,10 @@ function graph(view, layer, width, { look, pick }) {
     "aria-label": `${view.nodes.length} nodes in columns, ${links.length} lines between them. Arrow keys go from node to node, Enter chooses one.` },
   lines, own,
   plan.columns.map((column, at) => {
-    const [x, anchor] = at === 0 ? [column.left, "start"] : at === plan.columns.length - 1 ? [column.left + column.width, "end"] : [column.left + column.width / 2, "middle"];
-    return s("text.heading", { x, y: 13, "text-anchor": anchor }, headingOf(column));
+    // The outer headings keep to the edges of the drawing, or a long one would be cut.
+    const side = at === 0 ? 0 : at === plan.columns.length - 1 ? 1 : 0.5;
+    const anchor = { 0: "start", 0.5: "middle", 1: "end" }[side];
+    return s("text.heading", { x: column.left + side * column.width, y: 13, "text-anchor": anchor }, headingOf(column));
   }),
   boxes, tags);
   return { svg, least, show, strongest, widest: plan.widest };
@@ -169,7 +171,8 @@ function graphLegend(view, layer, { strongest, widest }) {
   const item = (swatch, text) => { swatch.append(text); return swatch; };
   const wide = { "stroke-width": 4, "stroke-opacity": 0.8 };
   const verb = layer?.kind === "probability" ? "probability" : "attention";
-  const scale = layer ? [0.25, 0.5, 1].map(portion => item(sample("scale", { "stroke-width": 0.6 + (widest - 0.6) * portion }), share(portion * strongest))) : [];
+  const scale = (layer ? [0.25, 0.5, 1] : []).map(portion =>
+    item(sample("scale", { "stroke-width": 0.6 + (widest - 0.6) * portion }), share(portion * strongest)));
   return h("ul.legend",
     view.edges && item(sample("found", wide, true), layer ? "true edge" : "true edge, as recorded"),
     view.edges && layer && item(sample("missed", {}), "true edge, missed"),

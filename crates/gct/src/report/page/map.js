@@ -65,7 +65,7 @@ function mapSection(main, report, run, go) {
       }
     }
     ink.globalAlpha = 1;
-    ink.font = `11.5px ${getComputedStyle(document.body).fontFamily}`;
+    ink.font = fontOf(11.5);
     const [text, paper] = [rgb("--ink"), rgb("--paper")].map(colour => `rgb(${colour.join(",")})`);
     const taken = [];
     // The chosen code and what is pointed at are named first; a name that would cover another is left out.
@@ -129,11 +129,12 @@ function mapSection(main, report, run, go) {
     }, { passive: false });
     canvas.addEventListener("keydown", event => {
       const step = 0.15 / zoom;
-      const act = { "+": () => zoomBy(1.5), "=": () => zoomBy(1.5), "-": () => zoomBy(1 / 1.5), 0: () => zoomBy(0), ArrowLeft: () => move([centre[0] - step, centre[1]]),
-        ArrowRight: () => move([centre[0] + step, centre[1]]), ArrowUp: () => move([centre[0], centre[1] - step]), ArrowDown: () => move([centre[0], centre[1] + step]) }[event.key];
-      if (!act) return;
+      const factor = { "+": 1.5, "=": 1.5, "-": 1 / 1.5, 0: 0 }[event.key];
+      const by = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[event.key];
+      if (factor === undefined && !by) return;
       event.preventDefault();
-      act();
+      if (by) move([centre[0] + by[0], centre[1] + by[1]]);
+      else zoomBy(factor);
     });
     function move(next) {
       centre = next.map(p => Math.min(1, Math.max(0, p)));
@@ -169,27 +170,32 @@ function mapSection(main, report, run, go) {
   function list() {
     const text = search.value.trim();
     const found = text ? [...matching(run, text)].filter(index => kinds.has(codes.kind[index])) : [];
-    results.replaceChildren(...found.slice(0, 12).map(index => link(index)),
-      ...text && !found.length ? [h("li.muted", "No such code.")] : [], ...found.length > 12 ? [h("li.muted", `and ${integer(found.length - 12)} more`)] : []);
+    const note = text && !found.length ? "No such code." : found.length > 12 ? `and ${integer(found.length - 12)} more` : null;
+    results.replaceChildren(...found.slice(0, 12).map(index => link(index)), ...note ? [h("li.muted", note)] : []);
   }
 
   main.append(h("section", h("h2", "Map of codes"),
-    h("p.muted", "Each point is a code. The nearer two points, the more alike the model's embeddings of the codes, as far as a plane can show it: its two axes hold ",
-      `${figure(100 * (map.explained?.[0] ?? NaN), 0)} % and ${figure(100 * (map.explained?.[1] ?? NaN), 0)} % of the differences. The list of similar codes uses all of them.`),
+    h("p.muted", "Each point is a code. The nearer two points, the more alike the model's embeddings of the codes, as far as a plane can show it: ",
+      `its two axes hold ${percent(map.explained?.[0])} and ${percent(map.explained?.[1])} of the differences. `,
+      "The list of similar codes uses all of them."),
     h("div.controls", boxes, h("div.zoom", h("button", { type: "button", "aria-label": "Zoom in", click: () => zoomBy(1.5) }, "+"),
-      h("button", { type: "button", "aria-label": "Zoom out", click: () => zoomBy(1 / 1.5) }, "−"), h("button", { type: "button", click: () => zoomBy(0) }, "Whole map"))),
+      h("button", { type: "button", "aria-label": "Zoom out", click: () => zoomBy(1 / 1.5) }, "−"),
+      h("button", { type: "button", click: () => zoomBy(0) }, "Whole map"))),
     readout, h("div.stage", h("div.pane", plane), h("div.aside", search, results, side))));
 
   return state => {
     chosen = Number.isInteger(state.code) && state.code < codes.code.length ? state.code : null;
     under = null;
     side.replaceChildren(...chosen === null ? [h("p.muted", "Choose a code on the map, or search for one, to see what is similar to it.")]
-      : [h("h3", "Similar to ", h("bdi", { title: clean(codes.code[chosen]) }, shortened(codes.code[chosen], 16, 200))), h("p.muted", "By cosine of their embeddings, 1 is the same direction."),
+      : [h("h3", "Similar to ", h("bdi", { title: clean(codes.code[chosen]) }, shortened(codes.code[chosen], 16, 200))),
+        h("p.muted", "By cosine of their embeddings, 1 is the same direction."),
         h("ol.results", map.neighbours[chosen].map((index, rank) => link(index, figure(map.similarity[chosen][rank], 2))))]);
     say();
     plane.paint?.();
   };
 }
+
+const percent = portion => known(portion) ? `${(100 * portion).toFixed(0)} %` : DASH;
 
 /** Diagnoses are circles, treatments triangles, labs squares. */
 function shapeOf(kind, x, y, r) {

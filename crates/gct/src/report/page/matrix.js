@@ -32,7 +32,7 @@ function heatMap(view, layer, width, { look, pick }) {
   function paint() {
     ink.setTransform(scale, 0, 0, scale, 0, 0);
     ink.clearRect(0, 0, side, side);
-    ink.font = `10px ${getComputedStyle(document.body).fontFamily}`;
+    ink.font = fontOf(10);
     for (let i = 0; i < n; i++) {
       for (let j = 0; j < n; j++) {
         ink.fillStyle = shade(layer.matrix[i * n + j]);
@@ -141,12 +141,15 @@ function bars(view, node) {
   const line = other => {
     const { code, description, kind } = view.nodes[other];
     const own = other === node;
+    const mark = own ? " (itself)" : isTrue(other) ? h("span.true-mark", { title: "truly connected" }, " ● true") : null;
+    const cell = (layer, l) => h("td", bar(given(layer, other) / tops[l], isTrue(other) ? "true" : `kind-${kind}`),
+      h("span.number", share(given(layer, other))));
     return h("tr", { class: own ? "own" : null },
-      h("th", { scope: "row" }, h("bdi", { title: whole(code, description) }, shortened(labelOf(view, other), 14, 150)), own ? " (itself)" : isTrue(other) ? h("span.true-mark", { title: "truly connected" }, " ● true") : null),
-      layers.map((layer, l) => h("td", bar(given(layer, other) / tops[l], isTrue(other) ? "true" : `kind-${kind}`), h("span.number", share(given(layer, other))))));
+      h("th", { scope: "row" }, h("bdi", { title: whole(code, description) }, shortened(labelOf(view, other), 14, 150)), mark), layers.map(cell));
   };
   const groups = KINDS.map((_, kind) => rows.filter(other => view.nodes[other].kind === kind)).filter(group => group.length);
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "bars" }, h("table.bars",
     h("caption", "What ", named(view.nodes[node].code, view.nodes[node].description), " attends to"), h("thead", header),
-    groups.map(group => h("tbody", h("tr.group", h("th", { colspan: layers.length + 1, scope: "rowgroup" }, HEADINGS[view.nodes[group[0]].kind])), group.map(line)))));
+    groups.map(group => h("tbody",
+      h("tr.group", h("th", { colspan: layers.length + 1, scope: "rowgroup" }, HEADINGS[view.nodes[group[0]].kind])), group.map(line)))));
 }

@@ -10,8 +10,9 @@ function overviewSection(main, report, run) {
     ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
     ["Data", [clean(data.source), h("span.muted", `${count(data.encounters, report.min_cell)} encounters; codes: ${codes}`)]],
     ["Learned from", `${count(data.training, report.min_cell)} encounters`],
-    ["Asked about", [`${count(data.asked, report.min_cell)} encounters`,
-      h("span.muted", run.part === "all" ? "all of the data" : `the ${clean(run.part)} part`, data.left_out ? `; ${integer(data.left_out)} could not be asked and were left out` : "")]],
+    ["Asked about", [`${count(data.asked, report.min_cell)} encounters`, h("span.muted",
+      run.part === "all" ? "all of the data" : `the ${clean(run.part)} part`,
+      data.left_out ? `; ${integer(data.left_out)} could not be asked and were left out` : "")]],
   ];
   main.append(h("section", h("h2", h("bdi", clean(run.name))), h("div.columns",
     h("dl.facts", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))), h("div", figuresTable(run)))));
@@ -24,7 +25,8 @@ function figuresTable(run) {
   for (const label of run.labels ?? []) rows.push({ group: h("bdi", words(label.name)) }, ...label.figures);
   return table("Figures", [
     { name: "figure", cell: row => [figureName(row.name), row.meaning && h("span.muted.what", row.meaning)] },
-    { name: "value, 95 % interval", number: true, cell: row => [h("strong", figure(row.value)), known(row.low) && known(row.high) && h("span.muted.what", interval(row))] },
+    { name: "value, 95 % interval", number: true,
+      cell: row => [h("strong", figure(row.value)), known(row.low) && known(row.high) && h("span.muted.what", interval(row))] },
   ], rows, { class: "figures" });
 }
 
@@ -61,12 +63,16 @@ function comparison(report, run) {
     return shown.length ? h("div", h("h4", words(task)), dotChart(`${figureName(name)}, ${words(task)}`, shown)) : "";
   }));
   const first = names.includes(run.learning?.metric) ? run.learning.metric : names[0];
-  const select = h("select", { change: () => draw(select.value) }, names.map(name => h("option", { value: name, selected: name === first }, figureName(name))));
+  const select = h("select", { change: () => draw(select.value) },
+    names.map(name => h("option", { value: name, selected: name === first }, figureName(name))));
   draw(first);
   return h("section", h("h2", "Side by side"),
-    h("p.muted", "The best run of each task is bold. Intervals hold 95 % of bootstrap replicates; the paper gives a mean and the deviation between five splits of its data."),
-    table("Runs and the paper", [{ name: "run", cell: row => [h("bdi", nameOf(row)), row.part === "all" ? h("span.muted.what", "on all of the data") : null] },
-      ...names.map(name => ({ name: figureName(name), number: true, cell: row => cell(row, name) }))], lines, { class: "comparison" }),
+    h("p.muted", "The best run of each task is bold. Intervals hold 95 % of bootstrap replicates; ",
+      "the paper gives a mean and the deviation between five splits of its data."),
+    table("Runs and the paper", [
+      { name: "run", cell: row => [h("bdi", nameOf(row)), row.part === "all" ? h("span.muted.what", "on all of the data") : null] },
+      ...names.map(name => ({ name: figureName(name), number: true, cell: row => cell(row, name) })),
+    ], lines, { class: "comparison" }),
     h("figure", h("figcaption", h("label", "Figure ", select), " ", h("span.muted", "● run with its interval, ◇ the paper")), chart));
 }
 
@@ -77,8 +83,9 @@ function paperRows(report, task) {
   for (const entry of report.paper ?? []) {
     if (entry.task !== task) continue;
     if (!models.has(entry.model)) models.set(entry.model, { task, name: entry.model, paper: true, figures: new Map() });
-    models.get(entry.model).figures.set(entry.figure,
-      { ...entry, low: known(entry.deviation) ? entry.value - entry.deviation : null, high: known(entry.deviation) ? entry.value + entry.deviation : null });
+    const { value, deviation } = entry;
+    const [low, high] = known(deviation) ? [value - deviation, value + deviation] : [null, null];
+    models.get(entry.model).figures.set(entry.figure, { value, deviation, low, high });
   }
   return [...models.values()];
 }
@@ -97,9 +104,11 @@ function learning(report, run) {
   if (!loss.length && !value.length) return h("section", h("h2", "Learning"), h("p.empty", "This run kept no history."));
   const metric = figureName(run.learning.metric);
   const steps = rangeOf([...loss, ...value].flatMap(series => series.points.map(point => point[0])), 0);
+  const chart = (title, note, name, series) => series.length
+    ? lineChart({ title, note, x: { name: "step", digits: 0, range: steps }, y: { name }, series }) : null;
   return h("section", h("h2", "Learning"), h("div.columns.charts",
-    loss.length ? lineChart({ title: "Loss", note: "On the examples that it learns from. Less is better.", x: { name: "step", digits: 0, range: steps }, y: { name: "loss" }, series: loss }) : null,
-    value.length ? lineChart({ title: `${metric} on validation`, note: "On encounters that it does not learn from. The best model of these steps is kept.", x: { name: "step", digits: 0, range: steps }, y: { name: metric }, series: value }) : null));
+    chart("Loss", "On the examples that it learns from. Less is better.", "loss", loss),
+    chart(`${metric} on validation`, "On encounters that it does not learn from. The best model of these steps is kept.", metric, value)));
 }
 
 function curves(report, run) {
@@ -118,13 +127,17 @@ function curves(report, run) {
     const bins = own.calibration ?? [];
     const most = Math.max(1, ...bins.map(bin => bin.count ?? 0));
     place.replaceChildren(
-      lineChart({ title: "Precision and recall", note: `Of the pairs or cases it calls true, how many are (precision); of the true ones, how many it finds (recall). Guessing: ${figure(own.prevalence, 3)}.`,
+      lineChart({ title: "Precision and recall",
+        note: "Of the pairs or cases that it calls true, how many are (precision); of the true ones, how many it finds (recall). " +
+          `Guessing has a precision of ${figure(own.prevalence, 3)}.`,
         x: { name: "recall", range: [0, 1] }, y: { name: "precision", range: [0, 1] }, series: series("precision_recall") }),
       lineChart({ title: "ROC", note: "True ones found, against false ones called true, as the threshold falls.",
-        x: { name: "false positive rate", range: [0, 1] }, y: { name: "true positive rate", range: [0, 1] }, series: series("roc"), diagonal: "guessing" }),
+        x: { name: "false positive rate", range: [0, 1] }, y: { name: "true positive rate", range: [0, 1] },
+        series: series("roc"), diagonal: "guessing" }),
       lineChart({ title: "Calibration", note: "How often it happens when the model says so. Grey bars: how many fall into each bin.",
         x: { name: "the model says", range: [0, 1] }, y: { name: "it happens", range: [0, 1] }, diagonal: "perfect",
-        series: [{ name: run.name, look: report.runs.indexOf(run) % 6, strong: true, points: bins.filter(bin => known(bin.said) && known(bin.happened)).map(bin => [bin.said, bin.happened]) }],
+        series: [{ name: run.name, look: report.runs.indexOf(run) % 6, strong: true,
+          points: bins.filter(bin => known(bin.said) && known(bin.happened)).map(bin => [bin.said, bin.happened]) }],
         bars: bins.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })),
         rows: () => table("Bins of the calibration", [
           { name: "probability", cell: bin => `${figure(bin.low, 1)} to ${figure(bin.high, 1)}` },
@@ -139,9 +152,9 @@ function curves(report, run) {
 
 /** What is set differently between runs. */
 function settings(report) {
-  if (report.runs.length < 2) return h("section", h("h2", "Settings"), settingsTable("Settings", report.runs, [...new Set(report.runs[0].settings.map(([name]) => name))]));
   const maps = report.runs.map(run => new Map(run.settings));
   const names = [...new Set(report.runs.flatMap(run => run.settings.map(([name]) => name)))];
+  if (maps.length < 2) return h("section", h("h2", "Settings"), settingsTable("Settings of the run", report.runs, names));
   const different = names.filter(name => new Set(maps.map(map => map.get(name))).size > 1);
   return h("section", h("h2", "Settings"), different.length ? settingsTable("What differs between the runs", report.runs, different)
     : h("p.muted", "All runs have the same settings."),
@@ -151,6 +164,8 @@ function settings(report) {
 
 function settingsTable(caption, runs, names, heading) {
   const maps = runs.map(run => new Map(run.settings));
-  return table(caption, [{ name: "setting", cell: name => h("code", clean(name)) },
-    ...runs.map((run, place) => ({ name: heading ?? clean(run.name), cell: name => h("bdi", clean(maps[place].get(name) ?? DASH)) }))], names, { class: "settings" });
+  return table(caption, [
+    { name: "setting", cell: name => h("code", clean(name)) },
+    ...runs.map((run, place) => ({ name: heading ?? clean(run.name), cell: name => h("bdi", clean(maps[place].get(name) ?? DASH)) })),
+  ], names, { class: "settings" });
 }

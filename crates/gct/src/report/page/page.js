@@ -60,8 +60,14 @@ async function start() {
   }
   go.state = state;
 
-  const links = Object.entries(SECTIONS).filter(([name]) => name !== "ask" || report.live).map(([section, [title]]) =>
-    h("a", { href: `#${section}`, "data-section": section, click: event => { event.preventDefault(); go({ section }); main.focus({ preventScroll: true }); } }, title));
+  const enter = section => event => {
+    event.preventDefault();
+    go({ section });
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  };
+  const links = Object.entries(SECTIONS).filter(([name]) => name !== "ask" || report.live)
+    .map(([section, [title]]) => h("a", { href: `#${section}`, "data-section": section, click: enter(section) }, title));
   document.getElementById("sections").replaceChildren(...links.map(link => h("li", link)));
   const runs = document.getElementById("runs");
   runs.replaceChildren(...report.runs.map((run, at) => h("option", { value: at }, clean(run.name).slice(0, 60))));

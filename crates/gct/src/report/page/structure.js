@@ -2,7 +2,8 @@
 
 const STRUCTURE = [
   ["edges_aucpr", "Edges, AUCPR", "How well attention alone ranks the true edges. 1 is perfect."],
-  ["kl_attention_truth", "KL(attention ‖ truth)", "How far attention is from the true edges, in nats. 0 is equal. This is what fits the paper's table."],
+  ["kl_attention_truth", "KL(attention ‖ truth)",
+    "How far attention is from the true edges, in nats. 0 is equal. This is what fits the paper's table."],
   ["kl_truth_attention", "KL(truth ‖ attention)", "The same, from the other side: large where attention leaves a true edge out."],
   ["entropy", "Entropy", "How widely attention is spread, in nats. 0 looks at one node alone."],
 ];
@@ -22,10 +23,15 @@ function structureSection(main, report, run) {
     const last = structure.blocks.length - 1;
     main.append(h("section", h("h2", "Attention and truth"),
       h("p.muted", `Over ${integer(structure.encounters)} encounters whose true edges are known, block by block.`),
-      h("div.columns.charts.four", STRUCTURE.map(([key, title, note]) => lineChart({ title, note, height: 170,
-        x: { name: "", names: structure.blocks, range: [-0.25, last + 0.25] }, y: { name: title, range: rangeOf(lines(key).flatMap(line => line.points.map(point => point[1])), 0) }, series: lines(key) }))),
-      table("Attention and truth by block", [{ name: "block", cell: block => clean(structure.blocks[block]) },
-        ...STRUCTURE.map(([key, title]) => ({ name: title, number: true, cell: block => figure(structure[key][block]) }))], structure.blocks.map((_, block) => block), { class: "blocks" })));
+      h("div.columns.charts.four", STRUCTURE.map(([key, title, note]) => {
+        const series = lines(key);
+        return lineChart({ title, note, height: 170, series, x: { name: "", names: structure.blocks, range: [-0.25, last + 0.25] },
+          y: { name: title, range: rangeOf(series.flatMap(line => line.points.map(point => point[1])), 0) } });
+      })),
+      table("Attention and truth by block", [
+        { name: "block", cell: block => clean(structure.blocks[block]) },
+        ...STRUCTURE.map(([key, title]) => ({ name: title, number: true, cell: block => figure(structure[key][block]) })),
+      ], [...structure.blocks.keys()], { class: "blocks" })));
   }
   main.append(linksSection(report, run));
 }
@@ -34,8 +40,12 @@ function structureSection(main, report, run) {
 function linksSection(report, run) {
   const about = run.asks === "pairs" ? "mean probability" : "mean attention";
   const title = h("h2", "Links over all encounters");
-  if (!run.links.length) return h("section", title, h("p.empty", run.layers.length ? "No pair of codes is together often enough to be listed." : "A model that does not mix nodes links nothing."));
-  const truthKnown = run.links.some(link => known(link.true));
+  if (!run.links.length) {
+    return h("section", title, h("p.empty", run.layers.length
+      ? "No pair of codes is together often enough to be listed." : "A model that does not mix nodes links nothing."));
+  }
+  // Counts of true edges may all be too small to be shown; where attention was compared with the truth, they are known.
+  const truthKnown = run.links.some(link => known(link.true)) || (report.min_cell > 0 && run.structure !== null);
   const code = at => run.codes.code[at];
   const columns = [
     ["cause", link => code(link.cause)], ["effect", link => code(link.effect)], [about, link => link.mean],
@@ -44,7 +54,10 @@ function linksSection(report, run) {
   let sort = { column: 2, down: true }, page = 0, kind = "all", shown = [];
   const size = 25;
   const search = h("input", { type: "search", placeholder: "code or description", "aria-label": "Search links", input: arrange });
-  const kinds = choice("Kind", [["all", "all"], ["1", "diagnosis – treatment"], ["2", "treatment – lab"]], "all", value => { kind = value; arrange(); });
+  const kinds = choice("Kind", [["all", "all"], ["1", "diagnosis – treatment"], ["2", "treatment – lab"]], "all", value => {
+    kind = value;
+    arrange();
+  });
   const heads = columns.map(([name], column) => h(column > 1 ? "th.number" : "th", { scope: "col" }, h("button", { type: "button", click: () => {
     sort = { column, down: sort.column === column ? !sort.down : column > 1 };
     arrange();
@@ -55,9 +68,11 @@ function linksSection(report, run) {
 
   function arrange() {
     const codes = search.value.trim() ? matching(run, search.value.trim()) : null;
-    shown = run.links.filter(link => (!codes || codes.has(link.cause) || codes.has(link.effect)) && (kind === "all" || run.codes.kind[link.cause] === Number(kind)));
+    shown = run.links.filter(link => (!codes || codes.has(link.cause) || codes.has(link.effect)) &&
+      (kind === "all" || run.codes.kind[link.cause] === Number(kind)));
     const value = columns[sort.column][1];
-    const compare = sort.column < 2 ? (a, b) => value(a).localeCompare(value(b), "en", { numeric: true }) : (a, b) => (value(a) ?? -1) - (value(b) ?? -1);
+    const compare = sort.column < 2 ? (a, b) => value(a).localeCompare(value(b), "en", { numeric: true })
+      : (a, b) => (value(a) ?? -1) - (value(b) ?? -1);
     shown.sort((a, b) => (sort.down ? -1 : 1) * compare(a, b));
     page = 0;
     heads.forEach((head, column) => {
@@ -71,8 +86,8 @@ function linksSection(report, run) {
     const rows = shown.slice(page * size, (page + 1) * size);
     const name = at => h("td", h("bdi", { title: whole(code(at), run.codes.description[at]) }, shortened(code(at), 14, 220)),
       run.codes.description[at] ? h("span.muted.what", h("bdi", shortened(run.codes.description[at], 12, 320))) : null);
-    const line = link => h("tr", name(link.cause), name(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3)), h("td.number", count(link.encounters, report.min_cell)),
-      truthKnown && h("td.number", count(link.true, report.min_cell)));
+    const line = link => h("tr", name(link.cause), name(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3)),
+      h("td.number", count(link.encounters, report.min_cell)), truthKnown && h("td.number", count(link.true, report.min_cell)));
     body.replaceChildren(...rows.length ? rows.map(line) : [h("tr", h("td", { colspan: columns.length }, "No such link."))]);
     place.textContent = rows.length ? `${integer(page * size + 1)} to ${integer(page * size + rows.length)} of ${integer(shown.length)}` : "0";
     back.disabled = page === 0;
@@ -80,16 +95,19 @@ function linksSection(report, run) {
   }
 
   function save() {
-    const row = link => [code(link.cause), run.codes.description[link.cause], code(link.effect), run.codes.description[link.effect], link.mean,
-      known(link.encounters) ? link.encounters : count(link.encounters, report.min_cell), ...truthKnown ? [known(link.true) ? link.true : count(link.true, report.min_cell)] : []];
-    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "encounters", ...truthKnown ? ["truly_connected"] : []];
+    const number = value => known(value) ? value : count(value, report.min_cell);
+    const row = link => [code(link.cause), run.codes.description[link.cause], code(link.effect), run.codes.description[link.effect],
+      link.mean, number(link.encounters), ...truthKnown ? [number(link.true)] : []];
+    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "encounters",
+      ...truthKnown ? ["truly_connected"] : []];
     download(`links-${clean(run.name).replace(/[^\w-]+/g, "_")}.csv`, csv([heading, ...shown.map(row)]));
   }
 
   arrange();
   return h("section.links-section", title,
-    h("p.muted", `Pairs of codes by ${about === "mean probability" ? "the probability that the model gives to their connection" : "the attention of the last block between them"}, in the mean over the encounters that have both.`,
-      truthKnown ? " Truly connected: in how many of these encounters." : ""),
+    h("p.muted", "Pairs of codes by ",
+      run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention of the last block between them",
+      ", in the mean over the encounters that have both.", truthKnown ? " Truly connected: in how many of these encounters." : ""),
     h("div.controls", search, kinds, h("button", { type: "button", click: save }, "Save as CSV")),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Links" }, h("table.links-table", h("thead", h("tr", heads)), body)),
     h("div.pager", back, place, on));
