@@ -58,6 +58,19 @@ pub enum Error {
         files: Vec<String>,
     },
 
+    /// A folder holds several tables of one kind, which an option chooses from.
+    #[error("{place} has several tables `{table}`, one per {option}: {}", list(found))]
+    OneOfSeveral {
+        /// Where they are.
+        place: String,
+        /// The table.
+        table: String,
+        /// The option.
+        option: String,
+        /// Its possible values.
+        found: Vec<String>,
+    },
+
     /// A table lacks a column.
     #[error("{file}: no column `{column}`; it has: {}", list(found))]
     MissingColumn {
@@ -254,6 +267,9 @@ impl Error {
             }
             Error::SeveralTables { table, files, .. } => {
                 Some(format!("say which one is meant: --table {table}={}", files[0]))
+            }
+            Error::OneOfSeveral { option, found, .. } => {
+                Some(format!("say which one is meant: --{option} {}", found[0]))
             }
             Error::MissingColumn { column, found, .. } => Some(match nearest(column, found) {
                 Some(near) => format!("is it `{near}`? then say so: --column {column}={near}"),

@@ -48,6 +48,8 @@ const EXTENSIONS: [(&str, Format); 14] = [
 pub(crate) struct File {
     /// Its name as the user knows it.
     pub(crate) name: String,
+    /// Its path below the folder that is its table, without extension; nothing for a file that is a table.
+    pub(crate) inside: String,
     /// Where it is.
     pub(crate) url: ListingTableUrl,
     /// What it is called in its store.
@@ -100,7 +102,8 @@ impl Place {
                 };
                 let address = format!("{}{}", url.object_store().as_str(), meta.location);
                 let url = ListingTableUrl::parse(address).ok()?;
-                Some((stem, File { name, url, path: meta.location, size: meta.size, format }))
+                let inside = if is_file { String::new() } else { stem.clone() };
+                Some((stem, File { name, inside, url, path: meta.location, size: meta.size, format }))
             })
             .collect();
         Ok(Place { name: name.into(), is_file, files })
@@ -113,30 +116,30 @@ impl Place {
             return Ok(self.all());
         }
         let mut found: Vec<(String, Vec<File>)> = vec![];
-        for (stem, file) in &self.files {
-            let stem = stem.to_lowercase();
+        for (original, file) in &self.files {
+            let stem = original.to_lowercase();
             // A file of that name, or any file in a folder of that name, which some programs give the extension.
             let root = names.iter().map(|name| name.to_lowercase()).find_map(|name| {
                 if name.contains('*') {
                     // Shards, perhaps each in a folder of that name.
                     let first = stem.split('/').next().unwrap_or(&stem);
-                    return fits(first, &name).then(|| format!("{name} ({:?})", file.format));
+                    return fits(first, &name).then(|| (format!("{name} ({:?})", file.format), ""));
                 }
                 let rest = stem.strip_prefix(&name)?;
                 if rest.is_empty() {
-                    return Some(file.name.clone());
+                    return Some((file.name.clone(), ""));
                 }
-                let in_folder = rest.starts_with('/')
-                    || EXTENSIONS
-                        .iter()
-                        .any(|(end, _)| rest.strip_prefix(end).is_some_and(|rest| rest.starts_with('/')));
-                let format = file.format;
-                in_folder.then(|| format!("{name}/ ({format:?})"))
+                let (end, inside) = rest.split_once('/')?;
+                let in_folder = end.is_empty() || EXTENSIONS.iter().any(|(known, _)| *known == end);
+                // As it is spelled there.
+                let inside = original.get(original.len().saturating_sub(inside.len())..).unwrap_or_default();
+                in_folder.then(|| (format!("{name}/ ({:?})", file.format), inside))
             });
-            if let Some(root) = root {
+            if let Some((root, inside)) = root {
+                let file = File { inside: inside.into(), ..file.clone() };
                 match found.iter_mut().find(|(other, _)| *other == root) {
-                    Some((_, files)) => files.push(file.clone()),
-                    None => found.push((root, vec![file.clone()])),
+                    Some((_, files)) => files.push(file),
+                    None => found.push((root, vec![file])),
                 }
             }
         }
@@ -217,7 +220,36 @@ fn known(name: &str, any: bool) -> Option<(String, Format)> {
     }
 }
 
+/// Whether a part of a path only tells shards of one table apart: a number, a split, `part-00000-of-00005`.
+fn is_shard(part: &str) -> bool {
+    const SPLITS: [&str; 8] = ["train", "tuning", "held_out", "validation", "valid", "val", "test", "dev"];
+    let part = part.to_lowercase();
+    let numbered =
+        ["part", "shard", "chunk", "batch", "data"].iter().find_map(|word| part.strip_prefix(word));
+    match numbered {
+        _ if SPLITS.contains(&part.as_str()) => true,
+        Some(number) => number.trim_start_matches(['-', '_', '.']).starts_with(|c: char| c.is_ascii_digit()),
+        None => {
+            let number = part.replace("-of-", "-");
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || b"-_".contains(&byte))
+        }
+    }
+}
+
 impl File {
+    /// What it is a file of, where the folder of a table has several: `mortality` for `mortality/train/0`, and `.` for a shard.
+    pub(crate) fn part(&self) -> &str {
+        let mut part = self.inside.as_str();
+        while !part.is_empty() {
+            let (before, last) = part.rsplit_once('/').unwrap_or(("", part));
+            if !is_shard(last) {
+                break;
+            }
+            part = before;
+        }
+        if part.is_empty() { "." } else { part }
+    }
+
     /// The store that it is in.
     pub(crate) fn store(&self, context: &SessionContext) -> Result<Arc<dyn ObjectStore>> {
         Ok(context.runtime_env().object_store(self.url.object_store())?)
@@ -258,6 +290,27 @@ mod tests {
         assert!(fits("größe_1", "*ß*_*") && fits("", "*") && !fits("a", ""));
     }
 
+    #[test]
+    fn shards_are_told_from_names() {
+        for shard in [
+            "0",
+            "00012",
+            "part-00000-of-00005",
+            "part-0-5f2c-c000.snappy",
+            "3-of-7",
+            "data_1",
+            "held_out",
+            "Train",
+        ] {
+            assert!(is_shard(shard), "{shard}");
+        }
+        for name in
+            ["mortality", "first_24h", "30d_readmission", "party", "data", "part", "database", "of", ""]
+        {
+            assert!(!is_shard(name), "{name}");
+        }
+    }
+
     #[tokio::test]
     async fn a_table_is_a_file_or_a_folder_of_shards_and_never_both() {
         let home = tempfile::tempdir().unwrap();
@@ -287,6 +340,8 @@ mod tests {
         };
         assert_eq!(names("patient"), ["Patient.csv"]);
         assert_eq!(names("data"), ["0.parquet", "1.parquet"]);
+        let inside = &place.table("data", &["DATA".to_owned()]).unwrap()[0].inside;
+        assert_eq!(inside, "train/0");
         assert_eq!(names("lab"), ["part-0.csv"]);
         assert_eq!(names("other"), [""; 0]);
         assert_eq!(names("claims_*"), ["Claims_2020_1A.csv", "Claims_2020_1B.csv", "Claims.csv"]);

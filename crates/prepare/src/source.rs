@@ -82,6 +82,8 @@ pub struct Table {
     pub key: Vec<String>,
     /// The columns that are read.
     pub columns: BTreeMap<String, Column>,
+    /// The option that says which files to take, where those in its folder are of several names: `labels/mortality/0.parquet`.
+    pub one_per: Option<String>,
     /// Columns that are made of all those whose names begin alike and end in a number: `dgns = "ICD9_DGNS_CD_"`.
     #[serde(default)]
     pub lists: BTreeMap<String, String>,

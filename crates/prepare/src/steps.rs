@@ -70,7 +70,8 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
         }
         None => place,
     };
-    let unreadable = tables::register(&engine, &request.source, &place, &request.differences).await?;
+    let unreadable =
+        tables::register(&engine, &request.source, &place, &request.differences, &request.options).await?;
     summary.unreadable.extend(unreadable);
     if request.settings.strict
         && let Some(found) = summary.unreadable.first()

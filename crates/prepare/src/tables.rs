@@ -20,7 +20,7 @@ use crate::engine::{Engine, Progress, single, text_counts};
 use crate::error::{Error, Result};
 use crate::files::{File, Format, Place};
 use crate::locate::{self, For, Looked};
-use crate::source::{Column, ColumnKind, Source, Table, named};
+use crate::source::{Column, ColumnKind, Source, Table, Value, named};
 
 /// How the user's tables differ from what the source expects.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +53,7 @@ pub(crate) async fn register(
     source: &Source,
     place: &Place,
     differences: &Differences,
+    options: &BTreeMap<String, Value>,
 ) -> Result<Vec<Unreadable>> {
     let tables = &source.description.tables;
     if let Some(given) = differences.tables.keys().find(|given| !tables.contains_key(*given)) {
@@ -85,6 +86,13 @@ pub(crate) async fn register(
             None if place.is_file && single != Some(name) => vec![],
             None if table.files.is_empty() => place.table(name, std::slice::from_ref(name))?,
             None => place.table(name, &table.files)?,
+        };
+        let files = match &table.one_per {
+            Some(option) => {
+                let place = differences.tables.get(name).unwrap_or(&place.name);
+                one_of_several(place, name, option, options.get(option), files)?
+            }
+            None => files,
         };
         // What the user says of their tables is not said of ours.
         let (files, differences) = match (files.is_empty(), &table.builtin) {
@@ -129,6 +137,36 @@ pub(crate) async fn register(
     Ok(unreadable)
 }
 
+/// Those files of a folder that an option chooses, if there are several to choose from.
+fn one_of_several(
+    place: &str,
+    table: &str,
+    option: &str,
+    chosen: Option<&Value>,
+    files: Vec<File>,
+) -> Result<Vec<File>> {
+    let found: BTreeSet<&str> = files.iter().map(File::part).collect();
+    let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
+    let Some(Value::Text(chosen)) = chosen else {
+        let (place, table, option) = (place.into(), table.into(), option.into());
+        return if found.len() > 1 {
+            Err(Error::OneOfSeveral { place, table, option, found })
+        } else {
+            Ok(files)
+        };
+    };
+    let begins = |part: &str| part.strip_prefix(chosen.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    let kept: Vec<File> =
+        files.into_iter().filter(|file| file.part() == chosen || begins(file.part())).collect();
+    if kept.is_empty() {
+        let (name, value) = (option.into(), chosen.clone());
+        let none = format!("none, since there are no files of `{table}`");
+        let allowed = if found.is_empty() { none } else { found.join(", ") };
+        return Err(Error::Choice { name, value, allowed });
+    }
+    Ok(kept)
+}
+
 /// A file of labels, as the table `given_labels` with `given_id` and a boolean per label; their names.
 pub(crate) async fn register_labels(
     engine: &Engine<'_>,
@@ -146,6 +184,7 @@ pub(crate) async fn register_labels(
         builtin: None,
         key: vec!["encounter_id".into()],
         columns: BTreeMap::from([("encounter_id".to_owned(), id)]),
+        one_per: None,
         lists: BTreeMap::new(),
     };
     let name = "given";

@@ -49,7 +49,10 @@ fn visits_are_those_that_events_name_or_lie_in() {
             "7:11 of 7: DIAGNOSIS//ICD//10//I10 | INFUSION_START//225 | ",
         ]
     );
-    assert_eq!(counts["options"], json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit"}));
+    assert_eq!(
+        counts["options"],
+        json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit", "task": null})
+    );
     assert_eq!(
         counts["events_dropped"],
         json!({"no_time": 1, "other_code": 3, "visit_boundary": 6, "no_encounter": 1})
@@ -169,7 +172,7 @@ fn a_label_sees_what_was_known_by_its_time() {
     write(home.path(), &[("in/labels/readmission/0.csv", labels)]);
     let error = prepare(home.path(), "meds in --out both").assert().code(2).get_output().stderr.clone();
     let error = String::from_utf8(error).unwrap();
-    assert!(error.contains("`subject_id, prediction_time`"), "{error}");
+    assert!(error.contains("one per task: mortality, readmission"), "{error}");
     let one = json(home.path(), "meds in --table task_labels=in/labels/mortality --dry-run --min-codes 0");
     assert_eq!(one["encounters_kept"], 4);
     let visits = json(home.path(), "meds in --table task_labels=in/labels/mortality --per visit --dry-run");
@@ -190,4 +193,54 @@ fn what_codes_are_can_be_said_otherwise() {
             "7:11 of 7: DIAGNOSIS//ICD//10//I10 |  | INFUSION_START//225",
         ]
     );
+}
+
+#[test]
+fn labels_of_several_tasks_are_not_mixed() {
+    let home = tempfile::tempdir().unwrap();
+    let header = "subject_id,prediction_time,boolean_value\n";
+    let dead = format!("{header}7,2020-01-04T06:00:00,true\n");
+    let back = format!("{header}-5,2020-01-02T00:00:00,false\n-5,2020-03-02T00:00:00,true\n");
+    write(
+        home.path(),
+        &[
+            ("folders/data.csv", DATA),
+            ("folders/labels/mortality/icu/train/0.csv", &dead),
+            ("folders/labels/readmission/train/0.csv", &back),
+            ("folders/labels/readmission/held_out/0.csv", header),
+            ("files/data.csv", DATA),
+            ("files/task_labels/mortality.csv", &dead),
+            ("files/task_labels/readmission.csv", &back),
+            ("shards/data.csv", DATA),
+            ("shards/labels/train/0.csv", &dead),
+            ("shards/labels/tuning/part-00001.csv", &back),
+        ],
+    );
+    for (place, mortality) in [("folders", "mortality/icu"), ("files", "mortality")] {
+        let said = prepare(home.path(), &format!("meds {place} --out data")).assert().code(2);
+        assert_eq!(
+            String::from_utf8(said.get_output().stderr.clone()).unwrap(),
+            format!(
+                "error: {place} has several tables `task_labels`, one per task: {mortality}, readmission\n\
+                 hint: say which one is meant: --task {mortality}\n"
+            )
+        );
+        // A folder of tasks is named by its beginning.
+        let one = json(home.path(), &format!("meds {place} --task mortality --dry-run --min-codes 0"));
+        assert_eq!((&one["encounters_kept"], &one["options"]["task"]), (&json!(1), &json!("mortality")));
+        let other = json(home.path(), &format!("meds {place} --task readmission --dry-run --min-codes 0"));
+        assert_eq!((&other["encounters_kept"], &other["labels"]), (&json!(2), &json!({"boolean_value": 1})));
+        let said = prepare(home.path(), &format!("meds {place} --task death --dry-run")).assert().code(2);
+        assert_eq!(
+            String::from_utf8(said.get_output().stderr.clone()).unwrap(),
+            format!("error: option `task`: death is not allowed; expected {mortality}, readmission\n")
+        );
+    }
+    let shards = json(home.path(), "meds shards --dry-run --min-codes 0");
+    assert_eq!(shards["encounters_kept"], 3, "splits and numbers are shards of one task");
+    let elsewhere = json(
+        home.path(),
+        "meds shards --table task_labels=files/task_labels --task mortality --dry-run --min-codes 0",
+    );
+    assert_eq!(elsewhere["encounters_kept"], 1);
 }
