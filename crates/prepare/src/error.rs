@@ -98,6 +98,17 @@ pub enum Error {
         problem: String,
     },
 
+    /// None of the user's labels is of an encounter.
+    #[error("{file}: none of its {labels} labels is of an encounter of {input}")]
+    OtherLabels {
+        /// The file.
+        file: String,
+        /// How many it has.
+        labels: String,
+        /// Where the encounters are from.
+        input: String,
+    },
+
     /// Two columns of a table have the same name, but for upper and lower case.
     #[error("{file}: two columns are called `{column}`")]
     SameColumn {
@@ -278,9 +289,21 @@ impl Error {
             Error::NoHeader { .. } => {
                 Some("the first line must name the columns; --column says what they are called".into())
             }
+            Error::OtherLabels { .. } => Some(
+                "its `encounter_id` must be what the source takes for one; identifiers are compared as text, so 7 is not 007"
+                    .into(),
+            ),
             Error::Delimiter { flag, .. } => Some(format!("run again with --delimiter {flag}")),
             Error::Damaged { .. } => Some("copy it from where it came from again, and compare sizes".into()),
             Error::Strict { .. } => Some("without --strict such rows are dropped and counted".into()),
+            Error::NothingKept { dropped, .. }
+                if !dropped.is_empty() && dropped.iter().all(|(rule, _)| rule == "unknown_subject") =>
+            {
+                Some(
+                    "no label is of a subject that has events; are labels and events of the same dataset?"
+                        .into(),
+                )
+            }
             Error::NothingKept { .. } => {
                 Some("--min-codes, --max-codes and the rules of the source decide what is kept".into())
             }

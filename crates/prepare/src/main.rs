@@ -415,6 +415,9 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
             .iter()
             .map(|(note, number)| vec![format!("  noted: {}", in_words(note)), count(*number)]),
     );
+    if summary.labels_unmatched > 0 {
+        rows.push(vec!["labels of no encounter".into(), count(summary.labels_unmatched)]);
+    }
     if summary.edges > 0 {
         rows.push(vec!["true edges".into(), count(summary.edges)]);
         rows.push(vec!["  encounters with any".into(), count(summary.encounters_with_edges)]);

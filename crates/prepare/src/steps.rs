@@ -297,12 +297,39 @@ impl Steps<'_> {
                 problem: format!("{twice} encounters have the identifier of another; each may occur once"),
             });
         }
+        if let Some(file) = &self.request.settings.labels {
+            self.match_labels(file, summary).await?;
+        }
         let counts = "SELECT dropped, count(*) AS n FROM encounters GROUP BY dropped ORDER BY dropped";
         for (rule, count) in text_counts(&self.engine.query("counting encounters", counts).await?) {
             summary.encounters_read += count;
             if !rule.is_empty() {
                 summary.dropped.push((rule, count));
             }
+        }
+        Ok(())
+    }
+
+    /// Counts the user's labels that are of no encounter.
+    async fn match_labels(&self, file: &str, summary: &mut Summary) -> Result<()> {
+        let settings = &self.request.settings;
+        // What a limit leaves out is no mistake.
+        let encounters = if settings.limit.is_some() { "source_encounters" } else { "encounters" };
+        let all = "SELECT count(*) FROM given_labels";
+        let all = single(&self.engine.query("matching labels", all).await?);
+        let unmatched = format!(
+            "SELECT count(*) FROM given_labels g LEFT ANTI JOIN {encounters} e ON g.given_id = CAST(e.encounter_id AS VARCHAR)"
+        );
+        summary.labels_unmatched = single(&self.engine.query("matching labels", &unmatched).await?);
+        let shown = |count: u64| summary::shown(count, settings.min_cell);
+        let (unmatched, labels) = (shown(summary.labels_unmatched), shown(all));
+        if summary.labels_unmatched == all {
+            let (file, input) = (file.to_owned(), self.request.input.clone());
+            return Err(Error::OtherLabels { file, labels, input });
+        }
+        if settings.strict && summary.labels_unmatched > 0 {
+            let problem = format!("{file}: {unmatched} of {labels} labels are of no encounter");
+            return Err(Error::Strict { problem });
         }
         Ok(())
     }

@@ -38,6 +38,8 @@ pub struct Summary {
     pub codes_per_encounter: PerKind<f64>,
     /// Of each label: its name, positives, and in how many encounters it is known.
     pub labels: Vec<(String, u64, u64)>,
+    /// Labels that the user gave and that are of no encounter.
+    pub labels_unmatched: u64,
     /// Subjects of the kept encounters.
     pub subjects: u64,
     /// Those with more than one.
@@ -94,6 +96,7 @@ impl Summary {
             "codes_per_encounter": CodeKind::ALL.into_iter().map(mean).collect::<serde_json::Map<_, _>>(),
             "labels": label(|label| label.1),
             "labels_known": label(|label| label.2),
+            "labels_unmatched": count(self.labels_unmatched),
             "subjects": count(self.subjects),
             "subjects_with_several_encounters": count(self.subjects_with_several_encounters),
             "edges": count(self.edges),

@@ -278,3 +278,37 @@ fn labels_that_cannot_be_joined_are_refused() {
     let said = failure(home.path(), "events e.csv --dry-run --labels taken.csv");
     assert!(said.starts_with("error: taken.csv: two columns are called `dropped`\n"), "{said}");
 }
+
+#[test]
+fn labels_that_belong_to_no_encounter_are_counted_and_refused_when_none_does() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            ("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n2,s,dx,I10\n2,s,rx,a\n")),
+            ("some.csv", &format!("encounter_id,late\n1,true\n2,false\n{SECRET},true\n,true\n")),
+            ("none.csv", &format!("encounter_id,late\n01,true\n{SECRET},true\n")),
+        ],
+    );
+    for flags in ["", "--limit 1"] {
+        let counts = super::json(home.path(), &format!("events e.csv --dry-run --labels some.csv {flags}"));
+        assert_eq!(counts["labels_unmatched"], 2, "{flags}");
+    }
+    assert_eq!(super::json(home.path(), "events e.csv --dry-run")["labels_unmatched"], 0);
+    let shown = prepare(home.path(), "events e.csv --dry-run --labels some.csv").assert().success();
+    let shown = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
+    assert!(shown.contains("\nlabels of no encounter "), "{shown}");
+    let said = failure(home.path(), "events e.csv --out data --labels some.csv --strict");
+    assert!(
+        said.starts_with(
+            "error: some.csv: 2 of 4 labels are of no encounter (refused because of --strict)\n"
+        ),
+        "{said}"
+    );
+    let said = failure(home.path(), "events e.csv --out data --labels none.csv");
+    assert_eq!(
+        said,
+        "error: none.csv: none of its 2 labels is of an encounter of e.csv\n\
+         hint: its `encounter_id` must be what the source takes for one; identifiers are compared as text, so 7 is not 007\n"
+    );
+}

@@ -244,3 +244,30 @@ fn labels_of_several_tasks_are_not_mixed() {
     );
     assert_eq!(elsewhere["encounters_kept"], 1);
 }
+
+#[test]
+fn labels_of_unknown_subjects_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let header = "subject_id,prediction_time,boolean_value\n";
+    write(
+        home.path(),
+        &[
+            ("data.csv", DATA),
+            (
+                "labels.csv",
+                &format!(
+                    "{header}7,2020-01-04T06:00:00,true\n7,2019-01-01,true\n8,2020-01-04T06:00:00,true\n5,2020-01-04,true\n"
+                ),
+            ),
+            ("none.csv", &format!("{header}8,2020-01-04T06:00:00,true\n")),
+        ],
+    );
+    let counts = json(home.path(), "meds data.csv --table task_labels=labels.csv --dry-run --min-codes 0");
+    assert_eq!(counts["dropped"], json!({"no_visit_yet": 1, "unknown_subject": 2}));
+    let said = prepare(home.path(), "meds data.csv --table task_labels=none.csv --dry-run").assert().code(2);
+    assert_eq!(
+        String::from_utf8(said.get_output().stderr.clone()).unwrap(),
+        "error: no encounter is left: of 1 read, 1 dropped as unknown_subject\n\
+         hint: no label is of a subject that has events; are labels and events of the same dataset?\n"
+    );
+}
