@@ -104,7 +104,7 @@ pub struct Column {
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// An identifier: text, or an integer where the file has integers.
+    /// An identifier: text as it is written, also where the file has whole numbers.
     Id,
     /// Text, also where it looks like a number.
     Text,

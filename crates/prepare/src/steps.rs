@@ -278,14 +278,14 @@ impl Steps<'_> {
             join = " LEFT JOIN given_labels g ON CAST(s.encounter_id AS VARCHAR) = g.given_id";
         }
         let limit = match self.request.settings.limit {
-            Some(limit) => format!(" ORDER BY s.encounter_id LIMIT {limit}"),
+            Some(limit) => format!(" ORDER BY encounter_id LIMIT {limit}"),
             None => String::new(),
         };
         let sql = format!(
-            "SELECT s.encounter_id, CAST(s.subject_id AS VARCHAR) AS subject_id, s.start, s.prediction_time, s.part, \
+            "SELECT CAST(s.encounter_id AS VARCHAR) AS encounter_id, CAST(s.subject_id AS VARCHAR) AS subject_id, s.start, s.prediction_time, s.part, \
                  CASE WHEN s.encounter_id IS NULL THEN 'no_encounter_id' WHEN s.subject_id IS NULL THEN 'no_subject_id' \
                  ELSE s.dropped END AS dropped{labels} \
-             FROM (SELECT encounter_id, subject_id, {optional}{own} FROM source_encounters) s{join}{limit}"
+             FROM (SELECT encounter_id, subject_id, {optional}{own} FROM source_encounters{limit}) s{join}"
         );
         let frame = self.engine.sql(&sql).await?;
         self.engine.keep("reading encounters", "encounters", frame).await?;
@@ -337,7 +337,7 @@ impl Steps<'_> {
     /// The training encounters, as a condition on `encounters e`.
     fn is_training(&self) -> String {
         let id = match self.request.settings.split_by {
-            By::Encounter => "CAST(e.encounter_id AS VARCHAR)",
+            By::Encounter => "e.encounter_id",
             _ => "e.subject_id",
         };
         let seed = self.request.settings.split_seed;
@@ -365,7 +365,7 @@ impl Steps<'_> {
         };
         let optional = self.columns("source_events", &optional).await?;
         let limited = match self.request.settings.limit {
-            Some(_) => " WHERE encounter_id IN (SELECT encounter_id FROM encounters)",
+            Some(_) => " WHERE v.encounter_id IN (SELECT encounter_id FROM encounters)",
             None => "",
         };
         let plain = format!(
@@ -374,7 +374,7 @@ impl Steps<'_> {
                       WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind' \
                       WHEN code IS NULL OR code = '' THEN 'no_code' \
                       WHEN octet_length(code) > {LONGEST_CODE} THEN 'code_too_long' END AS dropped \
-             FROM (SELECT encounter_id, kind, code, {optional} FROM source_events{limited})"
+             FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, kind, code, {optional} FROM source_events) v{limited}"
         );
         let plain = self.engine.sql(&plain).await?;
         self.engine.view("events", plain)?;
@@ -486,7 +486,8 @@ impl Steps<'_> {
         }
         let links = if self.has_links {
             let links = "SELECT k.encounter_id, array_agg(named_struct('cause', c.id, 'effect', t.id)) AS links \
-                 FROM source_links k JOIN codes c ON c.kind = 'diagnosis' AND c.code = k.cause \
+                 FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, cause, effect FROM source_links) k \
+                 JOIN codes c ON c.kind = 'diagnosis' AND c.code = k.cause \
                  JOIN codes t ON t.kind = 'treatment' AND t.code = k.effect GROUP BY k.encounter_id";
             let links = self.engine.sql(links).await?;
             self.engine.keep("gathering links", "links", links).await?;

@@ -177,7 +177,7 @@ pub(crate) async fn register_labels(
 ) -> Result<Vec<String>> {
     let files = Place::list(&engine.context, place).await?.all();
     let Some(file) = files.first() else { return Err(Error::Empty { file: place.into() }) };
-    let id = Column { kind: ColumnKind::Text, optional: false, aliases: vec![] };
+    let id = Column { kind: ColumnKind::Id, optional: false, aliases: vec![] };
     let mut table = Table {
         files: vec![],
         optional: false,
@@ -692,19 +692,21 @@ fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Option<Typed> {
     let text = format!("nullif(trim({column}), '')");
     match kind {
         ColumnKind::Id | ColumnKind::Text if is_text => exact(text),
+        // Identifiers are text everywhere, so that those of one table can be compared with those of any other.
+        ColumnKind::Id | ColumnKind::Text if found.is_integer() => {
+            exact(format!("CAST({column} AS VARCHAR)"))
+        }
         // It can be larger than a signed number of 64 bits.
-        ColumnKind::Id if matches!(found, DataType::UInt64) => exact(format!("CAST({column} AS VARCHAR)")),
         ColumnKind::Integer if matches!(found, DataType::UInt64) => {
             tried(format!("try_cast({column} AS BIGINT)"))
         }
-        ColumnKind::Id if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
-        ColumnKind::Text if found.is_integer() => exact(format!("CAST({column} AS VARCHAR)")),
         ColumnKind::Integer if is_text => tried(format!(
             "coalesce(try_cast({text} AS BIGINT), try_cast(CASE WHEN {text} LIKE '%.0' THEN left({text}, -2) END AS BIGINT))"
         )),
         ColumnKind::Integer if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
         ColumnKind::Integer | ColumnKind::Id if found.is_floating() => {
-            tried(format!("CASE WHEN {column} = trunc({column}) THEN try_cast({column} AS BIGINT) END"))
+            let whole = format!("CASE WHEN {column} = trunc({column}) THEN try_cast({column} AS BIGINT) END");
+            tried(if kind == ColumnKind::Id { format!("CAST({whole} AS VARCHAR)") } else { whole })
         }
         ColumnKind::Number if is_text => tried(format!("try_cast({text} AS DOUBLE)")),
         ColumnKind::Number if found.is_numeric() => exact(format!("CAST({column} AS DOUBLE)")),

@@ -7,7 +7,7 @@ use gct::dataset::{Dataset, Overwrite};
 use gct::split::{By, Split};
 use serde_json::json;
 
-use super::{json, lines, prepare, write};
+use super::{json, lines, prepare, write, write_parquet};
 
 const EVENTS: (&str, &str) = (
     "visits.csv",
@@ -220,4 +220,53 @@ fn an_address_is_as_good_as_a_path() {
         .stderr
         .clone();
     assert!(String::from_utf8(said).unwrap().starts_with("error: cannot read s3://bucket/tables: "));
+}
+
+#[tokio::test]
+async fn identifiers_are_text_whatever_their_type() {
+    let home = tempfile::tempdir().unwrap();
+    // Whole numbers, numbers with a point as pandas makes them of whole ones, and text.
+    write_parquet(
+        &home.path().join("in/events.parquet"),
+        "SELECT CAST(v AS BIGINT) AS encounter_id, CAST(5 AS INT) AS subject_id, kind, code, DATE '2020-01-02' AS time \
+         FROM (VALUES (11, 'dx', 'I10'), (11, 'rx', 'a'), (12, 'dx', 'I10'), (12, 'rx', 'b')) AS t(v, kind, code)",
+    )
+    .await;
+    write_parquet(
+        &home.path().join("in/links.parquet"),
+        "SELECT CAST(11 AS DOUBLE) AS encounter_id, 'I10' AS cause, 'a' AS effect",
+    )
+    .await;
+    write_parquet(
+        &home.path().join("labels.parquet"),
+        "SELECT CAST(12 AS DOUBLE) AS encounter_id, true AS late UNION ALL SELECT NULL, false",
+    )
+    .await;
+    let encounters = "encounter_id,prediction_time\nv1,2020-01-01\n11,2020-01-03\n12,2020-01-03\n";
+    write(home.path(), &[("in/encounters.csv", encounters)]);
+    let counts = json(home.path(), "events in --labels labels.parquet --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        ["11 of 5: I10 | a | , I10>a, late=?", "12 of 5: I10 | b | , late=true"]
+    );
+    assert_eq!(counts["labels_unmatched"], 1);
+
+    // And in a source of one's own, which can make numbers of some.
+    write(
+        home.path(),
+        &[
+            (
+                "mine/source.toml",
+                "about = \"mine\"\nexample = \"gct prepare sql\"\n\
+                 [tables.visits.columns]\nid = \"integer\"\n[tables.codes.columns]\nvisit = \"text\"\ncode = \"text\"\n",
+            ),
+            ("mine/encounters.sql", "SELECT id AS encounter_id, id AS subject_id FROM visits"),
+            ("mine/events.sql", "SELECT visit AS encounter_id, 'diagnosis' AS kind, code FROM codes"),
+            ("tables/visits.csv", "id\n1\n2\n"),
+            ("tables/codes.csv", "visit,code\n1,I10\nv2,I10\n"),
+        ],
+    );
+    let counts = json(home.path(), "sql tables --source mine --out mixed --min-codes treatment=0");
+    assert_eq!(lines(&home.path().join("mixed")), ["1 of 1: I10 |  | "]);
+    assert_eq!(counts["events_dropped"], json!({"no_encounter": 1}));
 }
