@@ -1,20 +1,24 @@
 //! The query engine with what all queries share: a memory limit, a folder for what lies between two steps, progress, and a stop.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, UInt64Type};
+use datafusion::arrow::datatypes::{DataType, SchemaRef, UInt64Type};
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
+use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::format_as_file_type;
 use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
+use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
@@ -119,6 +123,25 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    /// Gives a table without rows a name, so that queries can be planned.
+    pub(crate) fn outline(&self, name: &str, schema: SchemaRef) -> Result<()> {
+        self.context.deregister_table(name)?;
+        self.context.register_table(name, Arc::new(EmptyTable::new(schema)))?;
+        Ok(())
+    }
+
+    /// The tables that a query reads, without those that its conditions rule out.
+    pub(crate) fn tables_of(frame: DataFrame) -> Result<BTreeSet<String>, DataFusionError> {
+        let mut tables = BTreeSet::new();
+        frame.into_optimized_plan()?.apply_with_subqueries(|plan| {
+            if let LogicalPlan::TableScan(scan) = plan {
+                tables.insert(scan.table_name.table().to_owned());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(tables)
+    }
+
     /// Computes a query once and gives its rows a name that other queries can use.
     pub(crate) async fn keep(&self, step: &str, name: &str, frame: DataFrame) -> Result<()> {
         let place = self.place(name);
@@ -180,7 +203,7 @@ impl<'a> Engine<'a> {
         self.run(step, frame).await
     }
 
-    fn explained(&self, error: datafusion::error::DataFusionError) -> Error {
+    fn explained(&self, error: DataFusionError) -> Error {
         match Error::from(error) {
             Error::Memory { .. } => Error::Memory { limit: self.limits.memory.map(bytes) },
             error => error,

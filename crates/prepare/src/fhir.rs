@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::compute::kernels::cast_utils::string_to_datetime;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::error::DataFusionError;
 use datafusion::parquet::arrow::ArrowWriter;
@@ -40,7 +40,7 @@ use crate::engine::{Engine, Progress};
 use crate::error::{Error, Result};
 use crate::files::{File, Format, Place};
 use crate::source::{ColumnKind, Source};
-use crate::tables::Unreadable;
+use crate::tables::{Unreadable, data_type};
 
 /// Rows that are written at once.
 const BATCH: usize = 8192;
@@ -48,20 +48,15 @@ const BATCH: usize = 8192;
 /// How many resources are read between two signs of life.
 const TOLD: u64 = 500;
 
-/// The resources that are read.
-const WANTED: [&str; 7] =
-    ["Encounter", "Condition", "Procedure", "MedicationRequest", "Medication", "Observation", "Patient"];
-
-/// The tables that are made of them.
-const TABLES: [&str; 8] = [
-    "encounter",
-    "condition",
-    "procedure",
-    "medication_request",
-    "medication",
-    "observation",
-    "patient",
-    "reason",
+/// The resources that are read, and the tables that are made of them, beside that of reasons.
+const WANTED: [(&str, &str); 7] = [
+    ("Encounter", "encounter"),
+    ("Condition", "condition"),
+    ("Procedure", "procedure"),
+    ("MedicationRequest", "medication_request"),
+    ("Medication", "medication"),
+    ("Observation", "observation"),
+    ("Patient", "patient"),
 ];
 
 /// Short names of well-known systems of codes.
@@ -101,17 +96,18 @@ const SYSTEMS: [(&str, &str); 33] = [
     ("https://dmd.nhs.uk", "DMD"),
 ];
 
-/// Reads all resources of a place into tables; where these are, and what was left out.
+/// Reads all resources of a place into those tables that are asked for; where these are, and what was left out.
 pub(crate) async fn flatten(
     engine: &Engine<'_>,
     source: &Source,
     place: &Place,
+    asked: &BTreeSet<String>,
 ) -> Result<(Place, Vec<Unreadable>)> {
     let folder = engine.place("flat");
     fs::create_dir(&folder).map_err(|error| unwritable(&folder, &error.to_string()))?;
     let mut sheets = BTreeMap::new();
-    for name in TABLES {
-        if let Some(table) = source.description.tables.get(name) {
+    for name in WANTED.into_iter().map(|(_, table)| table).chain(["reason"]) {
+        if let Some(table) = source.description.tables.get(name).filter(|_| asked.contains(name)) {
             let columns = table.columns.iter().map(|(name, column)| (name.as_str(), column.kind));
             sheets.insert(name, Sheet::create(&folder.join(format!("{name}.parquet")), columns)?);
         }
@@ -184,16 +180,7 @@ struct Sheet {
 
 impl Sheet {
     fn create<'a>(path: &Path, columns: impl Iterator<Item = (&'a str, ColumnKind)>) -> Result<Self> {
-        let fields = columns.map(|(name, kind)| {
-            let data_type = match kind {
-                ColumnKind::Id | ColumnKind::Text => DataType::Utf8,
-                ColumnKind::Integer => DataType::Int64,
-                ColumnKind::Number => DataType::Float64,
-                ColumnKind::Time => DataType::Timestamp(TimeUnit::Microsecond, None),
-                ColumnKind::Boolean => DataType::Boolean,
-            };
-            Field::new(name, data_type, true)
-        });
+        let fields = columns.map(|(name, kind)| Field::new(name, data_type(kind), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let file = fs::File::create(path).map_err(|error| unwritable(path, &error.to_string()))?;
         let properties = WriterProperties::builder()
@@ -362,7 +349,7 @@ impl Reader<'_> {
             Some("Bundle") => self.bundle(text, &outline.entry.unwrap_or_default(), at),
             Some(kind) => {
                 self.saw(kind)?;
-                if let Some(kind) = wanted(kind) {
+                if let Some(kind) = wanted(kind).filter(|kind| self.is_asked(kind)) {
                     let value: Value = serde_json::from_str(text).map_err(Failure::Json)?;
                     self.resource(kind, &value, None, &Addresses::new(), at)?;
                 }
@@ -400,6 +387,7 @@ impl Reader<'_> {
                 addresses.insert(address, (kinds[position], id));
             }
         }
+        let kinds: Vec<_> = kinds.into_iter().map(|kind| kind.filter(|kind| self.is_asked(kind))).collect();
         let mut failed = None;
         let each = &mut |position: usize, kind: &'static str, resource: &Value| {
             let address = text_of(&entries[position].full_url);
@@ -436,6 +424,11 @@ impl Reader<'_> {
             Err(problem) => self.leave_out(kind, &problem.path, &problem.problem, at),
         }
         Ok(())
+    }
+
+    /// Whether the table of a kind of resource is asked for.
+    fn is_asked(&self, kind: &str) -> bool {
+        WANTED.iter().any(|(known, table)| *known == kind && self.sheets.contains_key(table))
     }
 
     fn saw(&mut self, kind: &str) -> Result<()> {
@@ -494,7 +487,7 @@ fn json_problem(error: &serde_json::Error, line: u64) -> String {
 }
 
 fn wanted(kind: &str) -> Option<&'static str> {
-    WANTED.into_iter().find(|wanted| *wanted == kind)
+    WANTED.into_iter().map(|(known, _)| known).find(|known| *known == kind)
 }
 
 /// What a document is, and for a bundle what is in it. Values that are something else than text are found out later.

@@ -176,6 +176,13 @@ pub struct Choice {
     pub one_of: Vec<String>,
 }
 
+impl Choice {
+    /// Whether a query has to find its value.
+    pub(crate) fn is_open(&self, value: &Value) -> bool {
+        *value == Value::Null && self.default_sql.is_some()
+    }
+}
+
 /// What an option holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -12,13 +12,14 @@
 //!
 //! Rows of events never leave the engine: what comes into this program's memory is codes and counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, UInt32Type, UInt64Type};
 use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, col, lit};
 use datafusion::prelude::ParquetReadOptions;
 use gct::dataset::Assembly;
@@ -32,9 +33,9 @@ use crate::fhir;
 use crate::files::Place;
 use crate::functions::{code_count, known_ids, true_edges};
 use crate::settings::{Rare, Request};
-use crate::source::{Choice, ChoiceKind, Flatten, Value, named, substitute};
+use crate::source::{Choice, ChoiceKind, Flatten, Source, Value, named, substitute};
 use crate::summary::{self, Summary};
-use crate::tables;
+use crate::tables::{self, Tables};
 
 /// Columns of `encounters` that are not labels.
 const FIXED: [&str; 7] = ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped"];
@@ -62,23 +63,25 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     let engine = Engine::new(request.limits.clone(), &beside.unwrap_or_else(std::env::temp_dir), listener)?;
     let place = Place::list(&engine.context, &request.input).await?;
     let mut summary = Summary { source: request.source.name.clone(), ..Summary::default() };
+    tables::outline(&engine, &request.source)?;
     let place = match request.source.description.flatten {
         Some(Flatten::Fhir) => {
-            let (flat, unreadable) = fhir::flatten(&engine, &request.source, &place).await?;
+            let asked = asked_tables(&engine, request, &request.options).await?;
+            let (flat, unreadable) = fhir::flatten(&engine, &request.source, &place, &asked).await?;
             summary.unreadable = unreadable;
             flat
         }
         None => place,
     };
-    let unreadable =
-        tables::register(&engine, &request.source, &place, &request.differences, &request.options).await?;
-    summary.unreadable.extend(unreadable);
+    let mut tables = Tables::new(&engine, &request.source, place, &request.differences)?;
+    let options = found_options(&engine, request, &mut tables).await?;
+    tables.read(&asked_tables(&engine, request, &options).await?, &options).await?;
+    summary.unreadable.extend(tables.finish().await?);
     if request.settings.strict
         && let Some(found) = summary.unreadable.first()
     {
         return Err(Error::Strict { problem: found.first.clone() });
     }
-    let options = found_options(&engine, request).await?;
     summary.options = options.iter().map(|(name, value)| (name.clone(), value.json())).collect();
 
     let mut steps = Steps { engine: &engine, request, options, labels: vec![], has_links: false };
@@ -148,13 +151,68 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     Ok(summary)
 }
 
+/// The queries of a source and the files that they are in: views in their order, then the relations.
+fn queries(source: &Source) -> Result<Vec<(&str, String, &str)>> {
+    let mut queries = vec![];
+    for view in &source.description.views {
+        queries.push((view.as_str(), source.builtin_text(&format!("{view}.sql"))?));
+    }
+    queries.extend([("encounters", source.encounters.as_str()), ("events", &source.events)]);
+    queries.extend(source.links.as_deref().map(|links| ("links", links)));
+    let folder = source.place.trim_end_matches("source.toml");
+    Ok(queries.into_iter().map(|(name, sql)| (name, format!("{folder}{name}.sql"), sql)).collect())
+}
+
+/// Plans a query of a source.
+async fn planned(
+    engine: &Engine<'_>,
+    place: &str,
+    sql: &str,
+    options: &BTreeMap<String, Value>,
+) -> Result<DataFrame> {
+    let sql = substitute(place, sql, options)?;
+    // No query has run yet, so the engine's words hold no values.
+    let refuse =
+        |error: DataFusionError| Error::Source { place: place.into(), problem: error.strip_backtrace() };
+    engine.context.sql(&sql).await.map_err(refuse)
+}
+
+/// The tables that the queries of a source read with these options. An option that is not known yet could ask for any.
+async fn asked_tables(
+    engine: &Engine<'_>,
+    request: &Request,
+    options: &BTreeMap<String, Value>,
+) -> Result<BTreeSet<String>> {
+    let description = &request.source.description;
+    if description.options.iter().any(|(name, choice)| choice.is_open(&options[name])) {
+        return Ok(description.tables.keys().cloned().collect());
+    }
+    let mut asked = BTreeSet::new();
+    for (name, place, sql) in queries(&request.source)? {
+        let frame = planned(engine, &place, sql, options).await?;
+        if description.views.iter().any(|view| view == name) {
+            engine.outline(name, frame.schema().inner().clone())?;
+        }
+        let refuse = |error: DataFusionError| Error::Source { place, problem: error.strip_backtrace() };
+        asked.extend(Engine::tables_of(frame).map_err(refuse)?);
+    }
+    Ok(asked)
+}
+
 /// The options, with those that a query finds.
-async fn found_options(engine: &Engine<'_>, request: &Request) -> Result<BTreeMap<String, Value>> {
+async fn found_options(
+    engine: &Engine<'_>,
+    request: &Request,
+    tables: &mut Tables<'_>,
+) -> Result<BTreeMap<String, Value>> {
     let mut options = request.options.clone();
     for (name, choice) in &request.source.description.options {
-        if let (Value::Null, Some(sql)) = (&options[name], &choice.default_sql) {
-            let sql = substitute(&request.source.place, sql, &options)?;
-            let found = engine.query("looking at the tables", &sql).await?;
+        if let (true, Some(sql)) = (choice.is_open(&options[name]), &choice.default_sql) {
+            let place = &request.source.place;
+            let asked = Engine::tables_of(planned(engine, place, sql, &options).await?)?;
+            tables.read(&asked, &options).await?;
+            let frame = planned(engine, place, sql, &options).await?;
+            let found = engine.run("looking at the tables", frame).await?;
             options.insert(name.clone(), found_value(&found, choice));
         }
     }
@@ -196,29 +254,19 @@ struct Steps<'a> {
 impl Steps<'_> {
     /// The source's SQL, under the names of the three relations.
     async fn relations(&mut self) -> Result<()> {
-        let source = &self.request.source;
-        let folder = source.place.trim_end_matches("source.toml").to_owned();
-        for name in &source.description.views {
-            let file = format!("{name}.sql");
-            let place = format!("{folder}{file}");
-            let sql = substitute(&place, source.builtin_text(&file)?, &self.options)?;
-            let planned = self.engine.context.sql(&sql).await;
-            let frame = planned.map_err(|error| Error::Source { place, problem: error.strip_backtrace() })?;
-            self.engine.keep(&format!("making {}", name.replace('_', " ")), name, frame).await?;
-        }
-        let needed: [(&str, Option<&String>, &[&str]); 3] = [
-            ("encounters", Some(&source.encounters), &["encounter_id", "subject_id"]),
-            ("events", Some(&source.events), &["encounter_id", "kind", "code"]),
-            ("links", source.links.as_ref(), &["encounter_id", "cause", "effect"]),
-        ];
-        for (name, sql, columns) in needed {
-            let Some(sql) = sql else { continue };
-            let place = format!("{folder}{name}.sql");
+        let description = &self.request.source.description;
+        for (name, place, sql) in queries(&self.request.source)? {
+            let frame = planned(self.engine, &place, sql, &self.options).await?;
+            if description.views.iter().any(|view| view == name) {
+                self.engine.keep(&format!("making {}", name.replace('_', " ")), name, frame).await?;
+                continue;
+            }
             let refuse = |problem: String| Error::Source { place: place.clone(), problem };
-            let sql = substitute(&place, sql, &self.options)?;
-            let planned = self.engine.context.sql(&sql).await;
-            // No query has run yet, so the engine's words hold no values.
-            let frame = planned.map_err(|error| refuse(error.strip_backtrace()))?;
+            let columns: &[&str] = match name {
+                "encounters" => &["encounter_id", "subject_id"],
+                "events" => &["encounter_id", "kind", "code"],
+                _ => &["encounter_id", "cause", "effect"],
+            };
             let found: Vec<String> =
                 frame.schema().fields().iter().map(|field| field.name().clone()).collect();
             if let Some(missing) = columns.iter().find(|column| !found.iter().any(|found| found == *column)) {

@@ -47,94 +47,176 @@ pub struct Unreadable {
 /// Enough bytes for any header.
 const HEAD: u64 = 1 << 18;
 
-/// Finds all tables of a source and gives them their names.
-pub(crate) async fn register(
-    engine: &Engine<'_>,
-    source: &Source,
-    place: &Place,
-    differences: &Differences,
-    options: &BTreeMap<String, Value>,
-) -> Result<Vec<Unreadable>> {
-    let tables = &source.description.tables;
-    if let Some(given) = differences.tables.keys().find(|given| !tables.contains_key(*given)) {
-        let known: Vec<&str> = tables.keys().map(String::as_str).collect();
-        return Err(Error::Choice { name: "table".into(), value: given.clone(), allowed: known.join(", ") });
+/// Gives all tables of a source their names and columns, so that queries can be planned before anything is read.
+pub(crate) fn outline(engine: &Engine<'_>, source: &Source) -> Result<()> {
+    for (name, table) in &source.description.tables {
+        let columns = table.columns.iter().map(|(name, column)| (name, data_type(column.kind)));
+        let lists = table.lists.keys().map(|name| (name, DataType::new_list(DataType::Utf8, true)));
+        let fields = columns.chain(lists).map(|(name, data_type)| Field::new(name, data_type, true));
+        engine.outline(name, Arc::new(Schema::new(fields.collect::<Vec<_>>())))?;
     }
-    let any_of = &source.description.any_of;
-    // A single file is the one table that is needed.
-    let mut needed = tables.iter().filter(|(_, table)| !table.optional && table.builtin.is_none());
-    let single = match (needed.next(), needed.next()) {
-        (Some((name, _)), None) => Some(name),
-        (None, _) => any_of.first(),
-        _ => None,
-    };
-    let mut any_found = any_of.is_empty();
-    let (none, mut used) = (Differences::default(), BTreeSet::new());
-    let mut unreadable = vec![];
-    for (name, table) in tables {
-        let files = match differences.tables.get(name) {
-            Some(elsewhere) => match place.table(name, std::slice::from_ref(elsewhere))? {
-                files if files.is_empty() || place.is_file => {
-                    let files = Place::list(&engine.context, elsewhere).await?.all();
-                    if files.is_empty() {
-                        return Err(Error::Empty { file: elsewhere.clone() });
-                    }
-                    files
-                }
-                files => files,
-            },
-            None if place.is_file && single != Some(name) => vec![],
-            None if table.files.is_empty() => place.table(name, std::slice::from_ref(name))?,
-            None => place.table(name, &table.files)?,
-        };
+    Ok(())
+}
+
+/// The tables of a source that something asks for; others are not looked at.
+pub(crate) struct Tables<'a> {
+    engine: &'a Engine<'a>,
+    source: &'a Source,
+    place: Place,
+    differences: &'a Differences,
+    /// Those that were read, or found missing.
+    read: BTreeSet<String>,
+    /// What the user says of columns, as far as it is of use.
+    heeded: BTreeSet<String>,
+    unreadable: Vec<Unreadable>,
+}
+
+impl<'a> Tables<'a> {
+    pub(crate) fn new(
+        engine: &'a Engine<'a>,
+        source: &'a Source,
+        place: Place,
+        differences: &'a Differences,
+    ) -> Result<Self> {
+        let tables = &source.description.tables;
+        if let Some(given) = differences.tables.keys().find(|given| !tables.contains_key(*given)) {
+            let known: Vec<&str> = tables.keys().map(String::as_str).collect();
+            let (name, value) = ("table".into(), given.clone());
+            return Err(Error::Choice { name, value, allowed: known.join(", ") });
+        }
+        let (read, heeded, unreadable) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+        Ok(Tables { engine, source, place, differences, read, heeded, unreadable })
+    }
+
+    /// Reads these tables, if that was not done yet.
+    pub(crate) async fn read(
+        &mut self,
+        names: &BTreeSet<String>,
+        options: &BTreeMap<String, Value>,
+    ) -> Result<()> {
+        let source = self.source;
+        for (name, table) in source.description.tables.iter().filter(|(name, _)| names.contains(*name)) {
+            if self.read.insert(name.clone()) {
+                self.read_one(name, table, options).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_one(&mut self, name: &str, table: &Table, options: &BTreeMap<String, Value>) -> Result<()> {
+        let files = self.files(name, table).await?;
         let files = match &table.one_per {
             Some(option) => {
-                let place = differences.tables.get(name).unwrap_or(&place.name);
+                let place = self.differences.tables.get(name).unwrap_or(&self.place.name);
                 one_of_several(place, name, option, options.get(option), files)?
             }
             None => files,
         };
         // What the user says of their tables is not said of ours.
+        let none = Differences::default();
         let (files, differences) = match (files.is_empty(), &table.builtin) {
-            (true, Some(builtin)) => (vec![builtin_file(engine, source, builtin).await?], &none),
-            _ => (files, differences),
+            (true, Some(builtin)) => (vec![builtin_file(self.engine, self.source, builtin).await?], &none),
+            _ => (files, self.differences),
         };
-        any_found |= !files.is_empty() && any_of.contains(name);
-        let reader = Reader { engine, name, table, differences };
         if files.is_empty() {
-            if !table.optional {
-                return Err(Error::MissingTable {
-                    place: place.name.clone(),
-                    table: table.files.first().unwrap_or(name).clone(),
-                    found: place.names(),
-                });
+            if table.optional {
+                return Ok(());
             }
-            reader.register_nothing().await?;
-        } else {
-            let groups = reader.groups(&files).await?;
-            for (given, theirs) in &differences.columns {
-                let here = given.strip_prefix(&format!("{name}.")).unwrap_or(given);
-                let has = groups
-                    .iter()
-                    .flat_map(|group| group.schema.fields())
-                    .any(|field| field.name().eq_ignore_ascii_case(theirs));
-                if has && table.columns.contains_key(here) {
-                    used.insert(given.clone());
+            return Err(Error::MissingTable {
+                place: self.place.name.clone(),
+                table: table.files.first().map_or(name, String::as_str).to_owned(),
+                found: self.place.names(),
+            });
+        }
+        let reader = Reader { engine: self.engine, name, table, differences };
+        let groups = reader.groups(&files).await?;
+        for (given, theirs) in &differences.columns {
+            let has = groups
+                .iter()
+                .flat_map(|group| group.schema.fields())
+                .any(|field| field.name().eq_ignore_ascii_case(theirs));
+            if has && is_column(given, name, table) {
+                self.heeded.insert(given.clone());
+            }
+        }
+        self.unreadable.extend(reader.register_groups(groups).await?);
+        Ok(())
+    }
+
+    /// The files of a table, if it is there.
+    async fn files(&self, name: &str, table: &Table) -> Result<Vec<File>> {
+        let place = &self.place;
+        let own = [name.to_owned()];
+        match self.differences.tables.get(name) {
+            Some(elsewhere) => match place.table(name, std::slice::from_ref(elsewhere))? {
+                files if files.is_empty() || place.is_file => {
+                    let files = Place::list(&self.engine.context, elsewhere).await?.all();
+                    if files.is_empty() {
+                        return Err(Error::Empty { file: elsewhere.clone() });
+                    }
+                    Ok(files)
                 }
-            }
-            unreadable.extend(reader.register_groups(groups).await?);
+                files => Ok(files),
+            },
+            None if place.is_file && self.single() != Some(name) => Ok(vec![]),
+            None if table.files.is_empty() => place.table(name, &own),
+            None => place.table(name, &table.files),
         }
     }
-    if let Some((given, theirs)) = differences.columns.iter().find(|(given, _)| !used.contains(*given)) {
-        let value = format!("{given}={theirs}");
-        let allowed = "a column that the source reads, and a name that one of its tables has".into();
-        return Err(Error::Choice { name: "column".into(), value, allowed });
+
+    /// The table that a single file is: the only one that is needed.
+    fn single(&self) -> Option<&str> {
+        let description = &self.source.description;
+        let mut needed =
+            description.tables.iter().filter(|(_, table)| !table.optional && table.builtin.is_none());
+        match (needed.next(), needed.next()) {
+            (Some((name, _)), None) => Some(name),
+            (None, _) => description.any_of.first().map(String::as_str),
+            _ => None,
+        }
     }
-    if !any_found {
-        let (place, found) = (place.name.clone(), place.names());
-        return Err(Error::MissingTables { place, tables: any_of.clone(), found });
+
+    /// What could not be read, after everything was that had to be.
+    pub(crate) async fn finish(self) -> Result<Vec<Unreadable>> {
+        let description = &self.source.description;
+        let unread = || description.tables.iter().filter(|(name, _)| !self.read.contains(*name));
+        for (given, theirs) in
+            self.differences.columns.iter().filter(|(given, _)| !self.heeded.contains(*given))
+        {
+            if !unread().any(|(name, table)| is_column(given, name, table)) {
+                let value = format!("{given}={theirs}");
+                let allowed = "a column that the source reads, and a name that one of its tables has".into();
+                return Err(Error::Choice { name: "column".into(), value, allowed });
+            }
+        }
+        let any_of = &description.any_of;
+        let mut any_found = any_of.is_empty();
+        for name in any_of {
+            any_found |= !self.files(name, &description.tables[name]).await?.is_empty();
+        }
+        if !any_found {
+            let (place, found) = (self.place.name.clone(), self.place.names());
+            return Err(Error::MissingTables { place, tables: any_of.clone(), found });
+        }
+        Ok(self.unreadable)
     }
-    Ok(unreadable)
+}
+
+/// Whether what the user says of a column, as `column` or `table.column`, is said of this table.
+fn is_column(given: &str, name: &str, table: &Table) -> bool {
+    let here = given.strip_prefix(&format!("{name}.")).unwrap_or(given);
+    table.columns.contains_key(here)
+}
+
+/// What the values of a column are once they are read.
+pub(crate) fn data_type(kind: ColumnKind) -> DataType {
+    match kind {
+        ColumnKind::Id | ColumnKind::Text => DataType::Utf8,
+        ColumnKind::Integer => DataType::Int64,
+        ColumnKind::Number => DataType::Float64,
+        ColumnKind::Time => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ColumnKind::Boolean => DataType::Boolean,
+    }
 }
 
 /// Those files of a folder that an option chooses, if there are several to choose from.
@@ -246,19 +328,6 @@ struct Typed {
 }
 
 impl Reader<'_> {
-    /// A table without rows, for one that is not there.
-    async fn register_nothing(&self) -> Result<()> {
-        let columns = self
-            .table
-            .columns
-            .iter()
-            .map(|(name, column)| format!("{} AS {}", null(column.kind), named(name)));
-        let lists = self.table.lists.keys().map(|name| format!("{} AS {}", no_list(), named(name)));
-        let columns: Vec<String> = columns.chain(lists).collect();
-        let nothing = self.engine.sql(&format!("SELECT {} WHERE false", columns.join(", "))).await?;
-        self.engine.view(self.name, nothing)
-    }
-
     /// The table of these files.
     async fn register_groups(&self, groups: Vec<Group>) -> Result<Vec<Unreadable>> {
         let (mut selects, mut conditions) = (vec![], vec![]);

@@ -82,3 +82,36 @@ fn the_real_demo_has_the_counts_that_are_known() {
     assert_eq!(dataset.encounters().unwrap().map(Result::unwrap).count(), 561);
     assert!(prepare(home.path(), "eicu --help").assert().success().get_output().stdout.len() > 1000);
 }
+
+#[test]
+fn tables_that_are_not_asked_for_are_not_read() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &TABLES);
+    let lab =
+        "patientunitstayid,labresultoffset,labname,labresult\n11,5,Na,140\n11,soon,Na,141\n21,5,Na,138\n";
+    write(
+        home.path(),
+        &[
+            ("eicu/lab.csv", lab),
+            ("eicu/medication.csv", "something,else\n1,2\n"),
+            (
+                "all.csv",
+                "patientunitstayid,admitdxenteredoffset,admitdxpath\n11,5,A|Sepsis\n12,5,A|CABG\n21,0,A|Sepsis\n",
+            ),
+        ],
+    );
+    let plain = json(home.path(), "eicu eicu --dry-run --strict --table admissiondx=all.csv");
+    assert_eq!((&plain["encounters_kept"], &plain["rows_unreadable"]), (&json!(3), &json!({})));
+    let labs = json(home.path(), "eicu eicu --dry-run --labs");
+    assert_eq!(labs["rows_unreadable"], json!({"lab.labresultoffset": 1}));
+    // What is said of the columns of such a table is no mistake.
+    json(home.path(), "eicu eicu --dry-run --column lab.labname=name");
+    for (flags, expected) in [
+        ("--labs --strict", "error: eicu/lab.csv: row 2: column `labresultoffset`: expected a whole number "),
+        ("--medications", "error: eicu/medication.csv: no column `drugname`; it has: something, else\n"),
+    ] {
+        let said = prepare(home.path(), &format!("eicu eicu --dry-run {flags}")).assert().code(2);
+        let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+        assert!(said.starts_with(expected), "{said}");
+    }
+}

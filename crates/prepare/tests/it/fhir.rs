@@ -397,3 +397,18 @@ fn edges_of_many_treatments_are_kept() {
     let counts = json(home.path(), "fhir f --dry-run");
     assert_eq!((&counts["edges"], &counts["encounters_with_edges"]), (&json!(300), &json!(100)));
 }
+
+#[test]
+fn resources_that_are_not_asked_for_are_not_read() {
+    let home = tempfile::tempdir().unwrap();
+    let mut all = resources(relative);
+    all.push(json!({"resourceType": "Observation", "id": "w", "valueQuantity": {"value": SECRET}}));
+    write(
+        home.path(),
+        &[("f/a.json", &bundle("collection", &all).to_string()), ("f/b.ndjson", &ndjson(&all[..1]))],
+    );
+    let counts = json(home.path(), "fhir f --dry-run --strict --observations none");
+    assert_eq!((&counts["encounters_kept"], &counts["vocabulary"]["lab"]), (&json!(3), &json!(0)));
+    let said = failure(home.path(), "fhir f --dry-run --strict");
+    assert!(said.contains("entry 23: `valueQuantity.value`: expected a number (refused"), "{said}");
+}

@@ -236,6 +236,8 @@ fn labels_of_several_tasks_are_not_mixed() {
             format!("error: option `task`: death is not allowed; expected {mortality}, readmission\n")
         );
     }
+    let visits = json(home.path(), "meds folders --per visit --dry-run");
+    assert_eq!(visits["encounters_kept"], 3, "labels are not looked at");
     let shards = json(home.path(), "meds shards --dry-run --min-codes 0");
     assert_eq!(shards["encounters_kept"], 3, "splits and numbers are shards of one task");
     let elsewhere = json(
