@@ -236,6 +236,17 @@ fn found_value(found: &[RecordBatch], choice: &Choice) -> Value {
     }
 }
 
+/// What rare codes are called together: as no code is called already.
+fn group_name(codes: &[Code]) -> String {
+    let mut name = "(rare)".to_owned();
+    let mut number = 1;
+    while codes.iter().any(|code| code.code == name) {
+        number += 1;
+        name = format!("(rare {number})");
+    }
+    name
+}
+
 /// The codes of one kind, by the numbers that they have in `lists`, and the numbers that they will have.
 #[derive(Debug, Default)]
 struct Numbering {
@@ -621,8 +632,9 @@ impl Steps<'_> {
                 let rare = (0..counts.len()).filter(|id| counts[*id] > 0 && is_rare(*id)).count();
                 summary.rare[kind] = rare as u64;
                 let group = (settings.rare == Rare::Group && rare > 0).then(|| {
+                    let code = group_name(&numbering.codes);
                     numbering.codes.push(Code {
-                        code: "(rare)".into(),
+                        code,
                         description: Some(format!(
                             "a {} that fewer than {} encounters have",
                             kind.name(),

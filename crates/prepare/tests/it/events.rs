@@ -270,3 +270,23 @@ async fn identifiers_are_text_whatever_their_type() {
     assert_eq!(lines(&home.path().join("mixed")), ["1 of 1: I10 |  | "]);
     assert_eq!(counts["events_dropped"], json!({"no_encounter": 1}));
 }
+
+#[test]
+fn a_code_that_is_called_as_the_group_of_rare_ones_stays_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let rows: String = (0..6)
+        .map(|visit| {
+            let code = if visit < 3 { "(rare)".into() } else { format!("D{visit}") };
+            format!("{visit},s,dx,{code}\n{visit},s,rx,M{visit}\n")
+        })
+        .collect();
+    write(home.path(), &[("e.csv", &format!("encounter_id,subject_id,kind,code\n{rows}"))]);
+    json(home.path(), "events e.csv --out data --min-count 2 --rare group");
+    let lines = lines(&home.path().join("data"));
+    assert_eq!(lines[0], "0 of s: (rare) | (rare) | ");
+    assert_eq!(lines[5], "5 of s: (rare 2) | (rare) | ");
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let codes: Vec<_> =
+        dataset.vocabulary().diagnosis.iter().map(|code| (code.code.as_str(), code.count)).collect();
+    assert_eq!(codes, [("(rare)", 3), ("(rare 2)", 3)]);
+}
