@@ -18,6 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -337,16 +338,18 @@ impl Reader<'_> {
 
     /// Takes a bundle or a resource.
     fn document(&mut self, text: &str, at: At<'_>) -> Result<(), Failure> {
-        let outline: Outline = match serde_json::from_str(text) {
-            Ok(outline) => outline,
-            Err(error) if error.classify() == Category::Data => {
-                self.leave_out("resource", "", "expected a FHIR resource", at);
-                return Ok(());
-            }
-            Err(error) => return Err(Failure::Json(error)),
+        let outline = match serde_json::from_str(text).map_err(Failure::Json)? {
+            Object::Is(outline) => outline,
+            Object::Not => Outline::default(),
         };
         match outline.resource_type.as_ref().and_then(Value::as_str) {
-            Some("Bundle") => self.bundle(text, &outline.entry.unwrap_or_default(), at),
+            Some("Bundle") => match outline.entry.unwrap_or_default() {
+                Entries::Are(entries) => self.bundle(text, &entries, at),
+                Entries::Not => {
+                    self.leave_out("Bundle", "entry", "expected a list", at);
+                    Ok(())
+                }
+            },
             Some(kind) => {
                 self.saw(kind)?;
                 if let Some(kind) = wanted(kind).filter(|kind| self.is_asked(kind)) {
@@ -363,14 +366,25 @@ impl Reader<'_> {
     }
 
     /// Takes the resources of a bundle, one at a time.
-    fn bundle(&mut self, text: &str, entries: &[OutlineEntry], at: At<'_>) -> Result<(), Failure> {
+    fn bundle(&mut self, text: &str, entries: &[Object<OutlineEntry>], at: At<'_>) -> Result<(), Failure> {
         let text_of = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
-        let (mut kinds, mut addresses) = (vec![], Addresses::new());
+        let (mut kinds, mut urls, mut addresses) = (vec![], vec![], Addresses::new());
         for (position, entry) in entries.iter().enumerate() {
             let at = At { entry: Some(position + 1), ..at };
             kinds.push(None);
-            // An entry can be what became of a request, and have none.
-            let Some(resource) = &entry.resource else { continue };
+            urls.push(None);
+            let resource = match entry {
+                Object::Is(OutlineEntry { resource: Some(Object::Is(resource)), full_url }) => {
+                    urls[position] = text_of(full_url);
+                    resource
+                }
+                // An entry can be what became of a request, and have none.
+                Object::Is(OutlineEntry { resource: None, .. }) => continue,
+                Object::Is(_) | Object::Not => {
+                    self.leave_out("resource", "", "expected a FHIR resource", at);
+                    continue;
+                }
+            };
             match text_of(&resource.resource_type).as_deref() {
                 Some("Bundle") => {
                     self.leave_out("Bundle", "entry", "a bundle inside of a bundle is not read", at);
@@ -382,17 +396,16 @@ impl Reader<'_> {
                 None => self.leave_out("resource", "", "expected a FHIR resource", at),
             }
             // References name the address of an entry, which need not be made of the resource's id, nor say its type.
-            if let Some(address) = text_of(&entry.full_url) {
-                let id = text_of(&resource.id).unwrap_or_else(|| last_part(&address).to_owned());
-                addresses.insert(address, (kinds[position], id));
+            if let Some(address) = &urls[position] {
+                let id = text_of(&resource.id).unwrap_or_else(|| last_part(address).to_owned());
+                addresses.insert(address.clone(), (kinds[position], id));
             }
         }
         let kinds: Vec<_> = kinds.into_iter().map(|kind| kind.filter(|kind| self.is_asked(kind))).collect();
         let mut failed = None;
         let each = &mut |position: usize, kind: &'static str, resource: &Value| {
-            let address = text_of(&entries[position].full_url);
             let at = At { entry: Some(position + 1), ..at };
-            let taken = self.resource(kind, resource, address.as_deref(), &addresses, at);
+            let taken = self.resource(kind, resource, urls[position].as_deref(), &addresses, at);
             taken.map_err(|error| failed = Some(error)).is_ok()
         };
         let walked = Walk { kinds: &kinds, each }.deserialize(&mut serde_json::Deserializer::from_str(text));
@@ -491,25 +504,198 @@ fn wanted(kind: &str) -> Option<&'static str> {
 }
 
 /// What a document is, and for a bundle what is in it. Values that are something else than text are found out later.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct Outline {
     resource_type: Option<Value>,
-    entry: Option<Vec<OutlineEntry>>,
+    entry: Option<Entries>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct OutlineEntry {
     full_url: Option<Value>,
-    resource: Option<OutlineResource>,
+    resource: Option<Object<OutlineResource>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct OutlineResource {
     resource_type: Option<Value>,
     id: Option<Value>,
+}
+
+/// An entry whose resource is read.
+#[derive(Default)]
+struct WholeEntry {
+    resource: Option<Value>,
+}
+
+/// The names of their fields.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Key {
+    ResourceType,
+    Entry,
+    FullUrl,
+    Resource,
+    Id,
+    #[serde(other)]
+    Other,
+}
+
+/// An object of which some fields are read. What serde derives gives up a whole document for one part that is something else, or for a
+/// field that is there twice; here the last one counts.
+trait Fields: Default {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<(), A::Error>;
+}
+
+fn pass<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
+    map.next_value::<IgnoredAny>().map(drop)
+}
+
+impl Fields for Outline {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<(), A::Error> {
+        match key {
+            Key::ResourceType => self.resource_type = map.next_value()?,
+            Key::Entry => self.entry = map.next_value()?,
+            _ => pass(map)?,
+        }
+        Ok(())
+    }
+}
+
+impl Fields for OutlineEntry {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<(), A::Error> {
+        match key {
+            Key::FullUrl => self.full_url = map.next_value()?,
+            Key::Resource => self.resource = map.next_value()?,
+            _ => pass(map)?,
+        }
+        Ok(())
+    }
+}
+
+impl Fields for OutlineResource {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<(), A::Error> {
+        match key {
+            Key::ResourceType => self.resource_type = map.next_value()?,
+            Key::Id => self.id = map.next_value()?,
+            _ => pass(map)?,
+        }
+        Ok(())
+    }
+}
+
+impl Fields for WholeEntry {
+    fn take<'de, A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<(), A::Error> {
+        match key {
+            Key::Resource => self.resource = map.next_value()?,
+            _ => pass(map)?,
+        }
+        Ok(())
+    }
+}
+
+/// An object, or something else where one should be.
+enum Object<T> {
+    Is(T),
+    Not,
+}
+
+/// The entries of a bundle, or something else where they should be.
+enum Entries {
+    Are(Vec<Object<OutlineEntry>>),
+    Not,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Entries::Are(vec![])
+    }
+}
+
+/// Takes what is expected, and passes over everything else.
+struct Taking<T>(PhantomData<T>);
+
+/// Everything of JSON that is neither an object nor a list.
+macro_rules! pass_over_scalars {
+    ($not:expr) => {
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("JSON")
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($not)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($not)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($not)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($not)
+        }
+
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok($not)
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($not)
+        }
+    };
+}
+
+impl<'de, T: Fields> Visitor<'de> for Taking<Object<T>> {
+    type Value = Object<T>;
+
+    pass_over_scalars!(Object::Not);
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<T>, A::Error> {
+        let mut found = T::default();
+        while let Some(key) = map.next_key()? {
+            found.take(key, &mut map)?;
+        }
+        Ok(Object::Is(found))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Object<T>, A::Error> {
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Object::Not)
+    }
+}
+
+impl<'de> Visitor<'de> for Taking<Entries> {
+    type Value = Entries;
+
+    pass_over_scalars!(Entries::Not);
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Entries::Not)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Entries, A::Error> {
+        let mut entries = vec![];
+        while let Some(entry) = elements.next_element()? {
+            entries.push(entry);
+        }
+        Ok(Entries::Are(entries))
+    }
+}
+
+impl<'de, T: Fields> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Taking::<Self>(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Taking::<Self>(PhantomData))
+    }
 }
 
 /// Goes through a bundle and hands out those of its resources that are of some kind, so that only one of them is in memory.
@@ -534,28 +720,23 @@ impl<'de, F: FnMut(usize, &'static str, &Value) -> bool> Visitor<'de> for Walk<'
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "entry" {
-                map.next_value_seed(Walk { kinds: self.kinds, each: &mut *self.each })?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::Entry => map.next_value_seed(Walk { kinds: self.kinds, each: &mut *self.each })?,
+                _ => pass(&mut map)?,
             }
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        #[derive(Deserialize)]
-        struct Entry {
-            resource: Value,
-        }
         for (position, kind) in self.kinds.iter().enumerate() {
             let Some(kind) = kind else {
                 entries.next_element::<IgnoredAny>()?;
                 continue;
             };
-            if let Some(entry) = entries.next_element::<Entry>()?
-                && !(self.each)(position, kind, &entry.resource)
+            if let Some(Object::Is(WholeEntry { resource: Some(resource) })) = entries.next_element()?
+                && !(self.each)(position, kind, &resource)
             {
                 return Err(A::Error::custom("stopped"));
             }

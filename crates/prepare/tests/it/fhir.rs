@@ -412,3 +412,36 @@ fn resources_that_are_not_asked_for_are_not_read() {
     let said = failure(home.path(), "fhir f --dry-run --strict");
     assert!(said.contains("entry 23: `valueQuantity.value`: expected a number (refused"), "{said}");
 }
+
+#[test]
+fn a_bad_entry_does_not_take_its_bundle_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    let mut entries: Vec<String> =
+        resources(relative).iter().map(|resource| json!({"resource": resource}).to_string()).collect();
+    let good = entries.len();
+    entries.push(format!("\"{SECRET}\""));
+    entries.push(json!({"resource": SECRET}).to_string());
+    entries.push(json!({"resource": [{"resourceType": "Condition", "id": SECRET}]}).to_string());
+    entries.push(json!({"resource": null, "response": {"status": "201"}}).to_string());
+    entries.push(json!({"resource": {"resourceType": "Condition", "id": {"no": SECRET}}}).to_string());
+    entries.push(json!({"fullUrl": 5, "resource": {"resourceType": [SECRET]}}).to_string());
+    entries.push("null".into());
+    entries.push(
+        format!("{{\"resource\": {{\"resourceType\": \"Condition\", \"id\": \"a\", \"id\": \"{SECRET}\"}}, \"resource\": 7}}"),
+    );
+    let text = format!("{{\n\"resourceType\": \"Bundle\", \"entry\": [\n{}\n]}}", entries.join(",\n"));
+    write(home.path(), &[("f/a.json", &text), ("f/b.json", "{\"resourceType\": \"Bundle\", \"entry\": 5}")]);
+    let counts = json(home.path(), "fhir f --out data --lab-bins 2");
+    assert_eq!(lines(&home.path().join("data")), EXPECTED);
+    assert_eq!(counts["rows_unreadable"], json!({"Bundle.entry": 1, "Condition.id": 1, "resource": 6}));
+    std::fs::remove_file(home.path().join("f/b.json")).unwrap();
+    let shown = prepare(home.path(), "fhir f --dry-run").assert().success();
+    let shown = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
+    let first =
+        format!("6 rows left out, the first: f/a.json: entry {}: expected a FHIR resource\n", good + 1);
+    assert!(shown.contains(&first) && !shown.contains(SECRET), "{shown}");
+    assert_eq!(
+        failure(home.path(), "fhir f --dry-run --strict"),
+        format!("error: f/a.json: entry {}: `id`: expected text (refused because of --strict)", good + 5)
+    );
+}
