@@ -26,12 +26,16 @@ pub enum Error {
     },
 
     /// A table that the source needs is not there.
-    #[error("{place} has no table `{table}`; it has: {}", list(found))]
+    #[error("{place} has no table `{table}`{}; it has: {}", called(table, names), list(found))]
     MissingTable {
         /// Where it was looked for.
         place: String,
         /// The table.
         table: String,
+        /// What its file or folder is called.
+        names: Vec<String>,
+        /// What is called nearly so.
+        near: Vec<String>,
         /// What is there.
         found: Vec<String>,
     },
@@ -266,9 +270,14 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Gct(error) => error.hint().map(|hint| hint.to_string()),
-            Error::MissingTable { table, found, .. } => Some(match nearest(table, found) {
-                Some(near) => format!("is it `{near}`? then say so: --table {table}={near}"),
-                None => format!("say where it is: --table {table}=PATH"),
+            Error::MissingTable { table, names, near, .. } => Some(match near.first() {
+                Some(first) => {
+                    format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `"))
+                }
+                None => format!(
+                    "expected a file `{}` as .csv, .csv.gz or .parquet, or a folder of such files; or say where it is: --table {table}=PATH",
+                    names.first().unwrap_or(table)
+                ),
             }),
             Error::MissingTables { tables, found, .. } => {
                 Some(match tables.iter().find_map(|table| Some((table, nearest(table, found)?))) {
@@ -351,6 +360,14 @@ fn arrow_kind(error: &ArrowError) -> &'static str {
     }
 }
 
+/// What a table is called, if not by its name.
+fn called(table: &str, names: &[String]) -> String {
+    if names.iter().all(|name| name == table) {
+        return String::new();
+    }
+    format!(", which is called `{}`", names.join("` or `"))
+}
+
 /// Names, or that there are none; not more than a screen holds.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 40;
@@ -369,9 +386,16 @@ fn reasons(dropped: &[(String, String)]) -> String {
     if text.is_empty() { "none has a code".into() } else { text }
 }
 
+/// How like each other two names are, from 0 to 1.
+pub(crate) fn likeness(name: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase())
+}
+
+/// Above this, one can have been meant by the other.
+pub(crate) const ALIKE: f64 = 0.8;
+
 /// The name that was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
-    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) > 0.8).then_some(best)
+    let best = known.iter().max_by(|a, b| likeness(name, a).total_cmp(&likeness(name, b)))?;
+    (likeness(name, best) > ALIKE).then_some(best)
 }

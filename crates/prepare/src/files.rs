@@ -8,7 +8,7 @@ use futures::TryStreamExt;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use crate::error::{Error, Result};
+use crate::error::{ALIKE, Error, Result, likeness};
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -156,6 +156,26 @@ impl Place {
                 files: found.into_iter().map(|(_, files)| files[0].name.clone()).collect(),
             }),
         }
+    }
+
+    /// What is called nearly so, at any depth, the most alike first.
+    pub(crate) fn near(&self, names: &[String]) -> Vec<String> {
+        const SHOWN: usize = 3;
+        let likeness = |found: &str| {
+            let last = found.rsplit('/').next().unwrap_or(found);
+            let alike = names.iter().map(|name| likeness(&name.replace('*', ""), last));
+            alike.fold(0.0, f64::max)
+        };
+        let mut near: Vec<(f64, String)> = self
+            .names()
+            .into_iter()
+            .chain(self.files.iter().map(|(stem, _)| stem.clone()))
+            .map(|found| (likeness(&found), found))
+            .filter(|(alike, _)| *alike > ALIKE)
+            .collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        near.dedup();
+        near.into_iter().map(|(_, found)| found).take(SHOWN).collect()
     }
 
     /// All of its files, for a place that is one table.

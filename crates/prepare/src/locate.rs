@@ -11,6 +11,25 @@ use crate::error::Error;
 use crate::files::Format;
 use crate::source::ColumnKind;
 
+/// How a text file tells its columns apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    /// What is between them.
+    pub(crate) delimiter: u8,
+    /// Whether a field can be in quotes; else they are letters like any other.
+    pub(crate) has_quotes: bool,
+}
+
+impl Dialect {
+    pub(crate) const COMMAS: Dialect = Dialect { delimiter: b',', has_quotes: true };
+
+    pub(crate) fn reader(self) -> csv::ReaderBuilder {
+        let mut reader = csv::ReaderBuilder::new();
+        reader.delimiter(self.delimiter).quoting(self.has_quotes).flexible(true);
+        reader
+    }
+}
+
 /// A column to look at: its name, its position in the file, and what it should hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Looked {
@@ -43,12 +62,12 @@ pub(crate) fn first_problem(
     name: &str,
     bytes: impl Read,
     format: Format,
-    delimiter: u8,
+    dialect: Dialect,
     what: For<'_>,
 ) -> Option<Error> {
     let bytes: Box<dyn Read> =
         if format == Format::CsvGz { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
+    let mut reader = dialect.reader().from_reader(bytes);
     let header = match reader.byte_headers() {
         Ok(header) => header.clone(),
         Err(error) => return Some(unreadable(name, 0, error)),
@@ -148,7 +167,7 @@ mod tests {
     use super::*;
 
     fn problem(text: &[u8], what: For<'_>) -> String {
-        let found = first_problem("t.csv", text, Format::Csv, b',', what);
+        let found = first_problem("t.csv", text, Format::Csv, Dialect::COMMAS, what);
         found.map_or_else(|| "none".into(), |error| error.to_string())
     }
 
@@ -177,8 +196,9 @@ mod tests {
         let rows: String = (0..10_000).map(|row| format!("{row},{}\n", row * 7919 % 10007)).collect();
         std::io::Write::write_all(&mut whole, format!("a,b\n{rows}").as_bytes()).unwrap();
         let whole = whole.finish().unwrap();
-        let found = first_problem("t.csv.gz", &whole[..whole.len() / 2], Format::CsvGz, b',', For::Damage);
+        let found =
+            first_problem("t.csv.gz", &whole[..whole.len() / 2], Format::CsvGz, Dialect::COMMAS, For::Damage);
         assert_eq!(found.unwrap().to_string(), "t.csv.gz is damaged: it is cut off");
-        assert!(first_problem("t.csv.gz", &whole[..], Format::CsvGz, b',', For::Damage).is_none());
+        assert!(first_problem("t.csv.gz", &whole[..], Format::CsvGz, Dialect::COMMAS, For::Damage).is_none());
     }
 }

@@ -84,6 +84,9 @@ pub struct Table {
     pub columns: BTreeMap<String, Column>,
     /// The option that says which files to take, where those in its folder are of several names: `labels/mortality/0.parquet`.
     pub one_per: Option<String>,
+    /// Whether quotes in it are letters like any other where it is separated by tabs.
+    #[serde(default)]
+    pub plain_tabs: bool,
     /// Columns that are made of all those whose names begin alike and end in a number: `dgns = "ICD9_DGNS_CD_"`.
     #[serde(default)]
     pub lists: BTreeMap<String, String>,

@@ -19,7 +19,7 @@ use flate2::read::MultiGzDecoder;
 use crate::engine::{Engine, Progress, single, text_counts};
 use crate::error::{Error, Result};
 use crate::files::{File, Format, Place};
-use crate::locate::{self, For, Looked};
+use crate::locate::{self, Dialect, For, Looked};
 use crate::source::{Column, ColumnKind, Source, Table, Value, named};
 
 /// How the user's tables differ from what the source expects.
@@ -43,6 +43,9 @@ pub struct Unreadable {
     /// How many there are.
     pub rows: u64,
 }
+
+/// What the engine takes for a quote where there is none: a byte that no text has.
+const NO_QUOTE: u8 = 8;
 
 /// Enough bytes for any header.
 const HEAD: u64 = 1 << 18;
@@ -122,11 +125,7 @@ impl<'a> Tables<'a> {
             if table.optional {
                 return Ok(());
             }
-            return Err(Error::MissingTable {
-                place: self.place.name.clone(),
-                table: table.files.first().map_or(name, String::as_str).to_owned(),
-                found: self.place.names(),
-            });
+            return Err(self.missing(name));
         }
         let reader = Reader { engine: self.engine, name, table, differences };
         let groups = reader.groups(&files).await?;
@@ -141,6 +140,23 @@ impl<'a> Tables<'a> {
         }
         self.unreadable.extend(reader.register_groups(groups).await?);
         Ok(())
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let tables = &self.source.description.tables;
+        let names = |name: &str| match tables[name].files.as_slice() {
+            [] => vec![name.to_owned()],
+            files => files.to_vec(),
+        };
+        // What is another table is not this one.
+        let is_other = |near: &String| {
+            let mut others = tables.keys().filter(|other| *other != name).flat_map(|other| names(other));
+            others.any(|other| other.eq_ignore_ascii_case(near))
+        };
+        let mut near = self.place.near(&names(name));
+        near.retain(|near| !is_other(near));
+        let (place, found) = (self.place.name.clone(), self.place.names());
+        Error::MissingTable { place, table: name.into(), names: names(name), near, found }
     }
 
     /// The files of a table, if it is there.
@@ -267,6 +283,7 @@ pub(crate) async fn register_labels(
         key: vec!["encounter_id".into()],
         columns: BTreeMap::from([("encounter_id".to_owned(), id)]),
         one_per: None,
+        plain_tabs: false,
         lists: BTreeMap::new(),
     };
     let name = "given";
@@ -312,6 +329,7 @@ async fn builtin_file(engine: &Engine<'_>, source: &Source, builtin: &str) -> Re
 struct Group {
     files: Vec<File>,
     schema: SchemaRef,
+    dialect: Dialect,
 }
 
 struct Reader<'a> {
@@ -378,8 +396,8 @@ impl Reader<'_> {
     async fn groups(&self, files: &[File]) -> Result<Vec<Group>> {
         let mut groups: Vec<Group> = vec![];
         for file in files {
-            let schema = match file.format {
-                Format::Parquet => self.parquet_schema(file).await?,
+            let (schema, dialect) = match file.format {
+                Format::Parquet => (self.parquet_schema(file).await?, Dialect::COMMAS),
                 Format::Csv | Format::CsvGz => self.csv_schema(file).await?,
                 Format::Json | Format::JsonGz => {
                     return Err(Error::Damaged {
@@ -388,12 +406,12 @@ impl Reader<'_> {
                     });
                 }
             };
-            match groups
-                .iter_mut()
-                .find(|group| group.schema == schema && group.files[0].format == file.format)
-            {
+            let is_same = |group: &&mut Group| {
+                group.schema == schema && group.dialect == dialect && group.files[0].format == file.format
+            };
+            match groups.iter_mut().find(is_same) {
                 Some(group) => group.files.push(file.clone()),
-                None => groups.push(Group { files: vec![file.clone()], schema }),
+                None => groups.push(Group { files: vec![file.clone()], schema, dialect }),
             }
         }
         Ok(groups)
@@ -421,10 +439,14 @@ impl Reader<'_> {
         self.differences.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' })
     }
 
-    async fn csv_schema(&self, file: &File) -> Result<SchemaRef> {
+    fn dialect(&self, delimiter: u8) -> Dialect {
+        Dialect { delimiter, has_quotes: !(self.table.plain_tabs && delimiter == b'\t') }
+    }
+
+    async fn csv_schema(&self, file: &File) -> Result<(SchemaRef, Dialect)> {
         let head = file.head(&self.engine.context, HEAD).await?;
-        let delimiter = self.delimiter(file);
-        let header = header(file, &head, delimiter)?;
+        let mut dialect = self.dialect(self.delimiter(file));
+        let mut header = header(file, &head, dialect)?;
         if header.is_empty() {
             return Err(Error::Empty { file: file.name.clone() });
         }
@@ -434,7 +456,16 @@ impl Reader<'_> {
                 .map(|(name, column)| (name, self.find(name, column, header)))
                 .find_map(|(name, found)| found.is_none().then(|| name.clone()))
         };
+        if missing(&header).is_some() && self.differences.delimiter.is_none() {
+            // What is separated by tabs is often called .csv all the same.
+            let tabs = self.dialect(b'\t');
+            let columns = self::header(file, &head, tabs)?;
+            if missing(&columns).is_none() {
+                (dialect, header) = (tabs, columns);
+            }
+        }
         if let Some(column) = missing(&header) {
+            let delimiter = dialect.delimiter;
             // A file with another delimiter lacks columns too, and that is not what is wrong with it.
             for (other, found, flag) in [
                 (b',', "commas", "','"),
@@ -442,7 +473,7 @@ impl Reader<'_> {
                 (b'\t', "tabs", "tab"),
                 (b'|', "bars", "'|'"),
             ] {
-                if other != delimiter && missing(&self::header(file, &head, other)?).is_none() {
+                if other != delimiter && missing(&self::header(file, &head, self.dialect(other))?).is_none() {
                     let expected = match delimiter {
                         b',' => "commas",
                         b'\t' => "tabs",
@@ -463,9 +494,8 @@ impl Reader<'_> {
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && is_name(&pair[0])) {
             return Err(Error::SameColumn { file: file.name.clone(), column: twice[0].clone() });
         }
-        Ok(Arc::new(Schema::new(
-            header.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>(),
-        )))
+        let fields: Vec<Field> = header.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
+        Ok((Arc::new(Schema::new(fields)), dialect))
     }
 
     /// The position of a column in a file: under the name that the user gave, its own, or another that it can have.
@@ -491,8 +521,9 @@ impl Reader<'_> {
             _ => Arc::new(
                 CsvFormat::default()
                     .with_has_header(true)
-                    .with_delimiter(self.delimiter(file))
-                    .with_newlines_in_values(true)
+                    .with_delimiter(group.dialect.delimiter)
+                    .with_quote(if group.dialect.has_quotes { b'"' } else { NO_QUOTE })
+                    .with_newlines_in_values(group.dialect.has_quotes)
                     .with_file_compression_type(match file.format {
                         Format::CsvGz => FileCompressionType::GZIP,
                         _ => FileCompressionType::UNCOMPRESSED,
@@ -569,12 +600,13 @@ impl Reader<'_> {
         if !matches!(error, Error::Engine { .. }) {
             return error;
         }
-        for file in groups.iter().flat_map(|group| &group.files).filter(|file| file.format != Format::Parquet)
-        {
-            match self.first_problem(file, what).await {
-                Ok(Some(problem)) => return problem,
-                Ok(None) => {}
-                Err(error) => return error,
+        for group in groups.iter().filter(|group| group.files[0].format != Format::Parquet) {
+            for file in &group.files {
+                match self.first_problem(file, group.dialect, what).await {
+                    Ok(Some(problem)) => return problem,
+                    Ok(None) => {}
+                    Err(error) => return error,
+                }
             }
         }
         match groups.iter().flat_map(|group| &group.files).find(|file| file.format == Format::Parquet) {
@@ -585,7 +617,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn first_problem(&self, file: &File, what: For<'_>) -> Result<Option<Error>> {
+    async fn first_problem(&self, file: &File, dialect: Dialect, what: For<'_>) -> Result<Option<Error>> {
         let unreadable = |problem: String| Error::Place { place: file.name.clone(), problem };
         let bytes: Box<dyn Read> = if file.url.scheme() == "file" {
             let path = file.url.get_url().to_file_path().map_err(|()| unreadable("not a path".into()))?;
@@ -600,7 +632,7 @@ impl Reader<'_> {
             Box::new(std::io::Cursor::new(bytes.map_err(|error| unreadable(error.to_string()))?))
         };
         self.engine.tell(Progress { step: "looking for the row", rows: 0, total: None })?;
-        Ok(locate::first_problem(&file.name, bytes, file.format, self.delimiter(file), what))
+        Ok(locate::first_problem(&file.name, bytes, file.format, dialect, what))
     }
 
     /// Refuses a table without rows.
@@ -644,7 +676,9 @@ impl Reader<'_> {
                 .filter_map(|name| self.find(name, &self.table.columns[name], &header))
                 .collect();
             for file in &group.files {
-                if let Some(problem) = self.first_problem(file, For::Repetition(&positions, &column)).await? {
+                if let Some(problem) =
+                    self.first_problem(file, group.dialect, For::Repetition(&positions, &column)).await?
+                {
                     return Err(problem);
                 }
             }
@@ -672,7 +706,9 @@ impl Reader<'_> {
                 let Some(position) = self.find(&column, spec, &header) else { continue };
                 let looked = [Looked { name: header[position].clone(), position, kind: spec.kind }];
                 for file in group.files.iter().filter(|file| file.format != Format::Parquet) {
-                    if let Some(problem) = self.first_problem(file, For::Values(&looked)).await? {
+                    if let Some(problem) =
+                        self.first_problem(file, group.dialect, For::Values(&looked)).await?
+                    {
                         first = problem.to_string();
                         break 'files;
                     }
@@ -693,13 +729,12 @@ fn is_name(field: &str) -> bool {
 }
 
 /// The names in the first line of a text file.
-fn header(file: &File, head: &[u8], delimiter: u8) -> Result<Vec<String>> {
+fn header(file: &File, head: &[u8], dialect: Dialect) -> Result<Vec<String>> {
     let bytes: Box<dyn Read> = match file.format {
         Format::CsvGz => Box::new(MultiGzDecoder::new(head)),
         _ => Box::new(head),
     };
-    let mut reader =
-        csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(bytes);
+    let mut reader = dialect.reader().has_headers(false).from_reader(bytes);
     let mut record = csv::ByteRecord::new();
     let problem = |problem: &str| Error::Damaged { file: file.name.clone(), problem: problem.into() };
     match reader.read_byte_record(&mut record) {

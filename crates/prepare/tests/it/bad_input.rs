@@ -312,3 +312,44 @@ fn labels_that_belong_to_no_encounter_are_counted_and_refused_when_none_does() {
          hint: its `encounter_id` must be what the source takes for one; identifiers are compared as text, so 7 is not 007\n"
     );
 }
+
+#[test]
+fn a_missing_table_says_what_is_expected_and_what_is_like_it() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "mine/source.toml",
+                "about = \"\"\nexample = \"\"\n[tables.stays]\nfiles = [\"unit_stays\", \"*_stays_*\"]\n[tables.stays.columns]\nid = \"id\"\n",
+            ),
+            ("mine/encounters.sql", "SELECT id AS encounter_id, id AS subject_id FROM stays"),
+            ("mine/events.sql", "SELECT id AS encounter_id, 'lab' AS kind, id AS code FROM stays"),
+            ("near/unit_stay.csv", "id\n1\n"),
+            ("near/labs.csv", "id\n1\n"),
+            ("below/2020/unit_stays.csv", "id\n1\n"),
+            ("far/weather.csv", "id\n1\n"),
+        ],
+    );
+    for (place, found, hint) in [
+        ("near", "labs, unit_stay", "is it `unit_stay`? then say so: --table stays=unit_stay"),
+        ("below", "2020", "is it `2020/unit_stays`? then say so: --table stays=2020/unit_stays"),
+        (
+            "far",
+            "weather",
+            "expected a file `unit_stays` as .csv, .csv.gz or .parquet, or a folder of such files; or say where it is: --table stays=PATH",
+        ),
+    ] {
+        let said = failure(home.path(), &format!("sql {place} --source mine --dry-run"));
+        assert_eq!(
+            said,
+            format!(
+                "error: {place} has no table `stays`, which is called `unit_stays` or `*_stays_*`; it has: {found}\nhint: {hint}\n"
+            )
+        );
+    }
+    // And what the hint says helps.
+    let said =
+        failure(home.path(), "sql below --source mine --dry-run --table stays=2020/unit_stays --min-codes 1");
+    assert!(said.starts_with("error: no encounter is left"), "{said}");
+}

@@ -189,3 +189,20 @@ async fn tables_can_be_parquet_with_types_of_their_own() {
         ["10 of 7: 320128 | 1127433 | , readmission=false, mortality=true"]
     );
 }
+
+#[test]
+fn concepts_are_read_as_athena_writes_them() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &TABLES);
+    let with_commas = json(home.path(), "omop cdm --dry-run --link-by-date");
+    let (_, concepts) = TABLES.iter().find(|(name, _)| name.contains("concept.csv")).unwrap();
+    // Separated by tabs, and a quote is a letter like any other.
+    let concepts = concepts.replace(',', "\t").replace("Plain chest", "\"Plain chest");
+    std::fs::remove_file(home.path().join("cdm/concept.csv")).unwrap();
+    write(home.path(), &[("cdm/CONCEPT.csv", &concepts)]);
+    let with_tabs = json(home.path(), "omop cdm --out data --link-by-date");
+    assert_eq!(with_tabs, with_commas);
+    let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
+    let described = dataset.vocabulary().treatment.iter().find(|code| code.code == "SNOMED:399208008");
+    assert_eq!(described.unwrap().description.as_deref(), Some("\"Plain chest X-ray"));
+}
