@@ -228,7 +228,7 @@ static BUILTIN: &[Files] = &[
     builtin!("eicu"),
     builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
-    builtin!("omop"),
+    builtin!("omop", with = "visits.sql"),
     builtin!("claims", with = "claim_dates.sql" "kinds.csv"),
     builtin!("fhir", links = "links.sql", with = "conditions.sql" "treatments.sql" "visits.sql"),
     builtin!("events", links = "links.sql", with = "kinds.csv"),

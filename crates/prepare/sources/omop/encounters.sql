@@ -1,16 +1,5 @@
 -- A visit is an encounter. Concepts 9201 and 262 are admissions: inpatient, and inpatient by way of the emergency room.
-WITH visits AS (
-    SELECT
-        visit_occurrence_id,
-        person_id,
-        visit_concept_id,
-        coalesce(visit_start_datetime, visit_start_date) AS start,
-        coalesce(visit_end_datetime, visit_end_date, visit_start_datetime, visit_start_date) AS "end",
-        date_trunc('day', coalesce(visit_start_date, visit_start_datetime)) AS first_day,
-        date_trunc('day', coalesce(visit_end_date, visit_end_datetime, visit_start_date, visit_start_datetime)) AS last_day
-    FROM visit_occurrence
-),
-deaths AS (
+WITH deaths AS (
     SELECT person_id, min(date_trunc('day', coalesce(death_date, death_datetime))) AS day FROM death GROUP BY person_id
 ),
 -- Days are compared and not moments, since either visit may have no more than a date.
@@ -29,11 +18,9 @@ SELECT
     visits.visit_occurrence_id AS encounter_id,
     visits.person_id AS subject_id,
     start,
-    "end",
+    coalesce("end", start) AS "end",
     CASE
-        WHEN $visits IS NOT NULL AND NOT coalesce(
-            array_has(string_to_array(replace($visits, ' ', ''), ','), CAST(visit_concept_id AS VARCHAR)), false
-        ) THEN 'other_visit_type'
+        WHEN NOT is_taken THEN 'other_visit_type'
         WHEN last_day < first_day THEN 'ends_before_start'
     END AS dropped,
     -- Admitted again within 30 days after discharge; unknown for visits that are no admissions, or have no dates.

@@ -1,16 +1,4 @@
-WITH visits AS (
-    SELECT
-        visit_occurrence_id,
-        person_id,
-        date_trunc('day', coalesce(visit_start_date, visit_start_datetime)) AS first_day,
-        date_trunc('day', coalesce(visit_end_date, visit_end_datetime, visit_start_date, visit_start_datetime)) AS last_day,
-        coalesce(visit_end_datetime, visit_end_date) AS "end",
-        $visits IS NULL OR coalesce(
-            array_has(string_to_array(replace($visits, ' ', ''), ','), CAST(visit_concept_id AS VARCHAR)), false
-        ) AS is_taken
-    FROM visit_occurrence
-),
-recorded AS (
+WITH recorded AS (
     SELECT person_id, visit_occurrence_id, 'diagnosis' AS kind,
            coalesce(condition_start_datetime, condition_start_date) AS time,
            condition_concept_id AS concept_id,
