@@ -1,0 +1,141 @@
+//! FHIR R4 as flat tables, which a source's SQL then reads like any others. Resources are nested, refer to each other in four ways,
+//! and lie in bundles or line by line; none of that is for SQL.
+//!
+//! ```text
+//! Encounter          encounter, and a reason per diagnosis
+//! Condition          condition
+//! Procedure          procedure, and a row of `reason` per reason
+//! MedicationRequest  medication_request, and a row of `reason` per reason
+//! Medication         medication
+//! Observation        observation: a row, or one per component
+//! Patient            patient
+//! ```
+//!
+//! Files are read one after the other, and rows go to disk as they come: what is in memory is one line or one bundle. A table has
+//! the columns that `source.toml` names. JSON that is broken is an error; a resource that is not what FHIR says is left out and
+//! counted.
+
+/// Dates and times.
+mod moment;
+
+/// Codes with the names of their systems.
+mod codes;
+
+/// What references lead to.
+mod references;
+
+/// A table that is being written.
+mod sheet;
+
+/// The rows of a resource.
+mod resources;
+
+/// What a document is made of.
+mod outline;
+
+/// Files, one after the other.
+mod reader;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use futures::TryStreamExt;
+
+use crate::engine::{Engine, Progress};
+use crate::error::{Error, Result};
+use crate::files::{File, Format, Place};
+use crate::source::Source;
+use crate::tables::Unreadable;
+use reader::Reader;
+use sheet::Sheet;
+
+/// A list that may be missing.
+type List<T> = Option<Vec<T>>;
+
+/// The resources that are read, and the tables that are made of them, beside that of reasons.
+const WANTED: [(&str, &str); 7] = [
+    ("Encounter", "encounter"),
+    ("Condition", "condition"),
+    ("Procedure", "procedure"),
+    ("MedicationRequest", "medication_request"),
+    ("Medication", "medication"),
+    ("Observation", "observation"),
+    ("Patient", "patient"),
+];
+
+/// Reads all resources of a place into those tables that are asked for; where these are, and what was left out.
+pub(crate) async fn flatten(
+    engine: &Engine<'_>,
+    source: &Source,
+    place: &Place,
+    asked: &BTreeSet<String>,
+) -> Result<(Place, Vec<Unreadable>)> {
+    let folder = engine.place("flat");
+    fs::create_dir(&folder).map_err(|error| unwritable(&folder, &error.to_string()))?;
+    let mut sheets = BTreeMap::new();
+    for name in WANTED.into_iter().map(|(_, table)| table).chain(["reason"]) {
+        if let Some(table) = source.description.tables.get(name).filter(|_| asked.contains(name)) {
+            let columns = table.columns.iter().map(|(name, column)| (name.as_str(), column.kind));
+            sheets.insert(name, Sheet::create(&folder.join(format!("{name}.parquet")), columns)?);
+        }
+    }
+    let mut reader = Reader {
+        engine,
+        sheets,
+        seen: BTreeSet::new(),
+        unreadable: BTreeMap::new(),
+        resources: 0,
+        number: 0,
+        encounters: 0,
+    };
+    let is_json = |file: &File| matches!(file.format, Format::Json | Format::JsonGz);
+    for file in place.all().iter().filter(|file| place.is_file || is_json(file)) {
+        reader.read(file, open(engine, file).await?)?;
+    }
+    let Reader { sheets, seen, unreadable, encounters, .. } = reader;
+    for sheet in sheets.into_values() {
+        sheet.close()?;
+    }
+    if encounters == 0 {
+        let of_encounters = unreadable.iter().find(|(column, _)| column.starts_with("Encounter."));
+        let first = of_encounters.or_else(|| unreadable.iter().next().filter(|_| seen.is_empty()));
+        return Err(match first {
+            Some((_, found)) => Error::Resource { problem: found.first.clone() },
+            None => Error::NoResource {
+                place: place.name.clone(),
+                resource: "Encounter",
+                found: seen.into_iter().collect(),
+            },
+        });
+    }
+    let mut flat = Place::list(&engine.context, &folder.display().to_string()).await?;
+    // The user knows their own folder, not this one.
+    flat.name.clone_from(&place.name);
+    Ok((flat, unreadable.into_values().collect()))
+}
+
+fn unwritable(path: &Path, problem: &str) -> Error {
+    Error::Place { place: path.display().to_string(), problem: problem.into() }
+}
+
+/// The bytes of a file as they are stored. One that is elsewhere is copied first, since it may not fit into memory.
+async fn open(engine: &Engine<'_>, file: &File) -> Result<fs::File> {
+    let refuse = |problem: String| Error::Place { place: file.name.clone(), problem };
+    let path = if file.url.scheme() == "file" {
+        file.url.get_url().to_file_path().map_err(|()| refuse("not a path".into()))?
+    } else {
+        let path = engine.place("download");
+        let mut copy = fs::File::create(&path).map_err(|error| unwritable(&path, &error.to_string()))?;
+        let store = file.store(&engine.context)?;
+        let object = object_store::ObjectStoreExt::get(store.as_ref(), &file.path).await;
+        let mut parts = object.map_err(|error| refuse(error.to_string()))?.into_stream();
+        while let Some(part) = parts.try_next().await.map_err(|error| refuse(error.to_string()))? {
+            copy.write_all(&part).map_err(|error| unwritable(&path, &error.to_string()))?;
+            engine.tell(Progress { step: "fetching resources", rows: 0, total: None })?;
+        }
+        path
+    };
+    fs::File::open(path).map_err(|error| refuse(error.to_string()))
+}
