@@ -93,19 +93,13 @@ struct Observation {
     category: List<Concept>,
     encounter: Option<Reference>,
     context: Option<Reference>,
-    code: Option<Concept>,
-    value_quantity: Option<Quantity>,
-    value_integer: Option<f64>,
-    value_codeable_concept: Option<Concept>,
-    value_string: Option<String>,
-    value_boolean: Option<bool>,
-    data_absent_reason: Option<Concept>,
-    component: List<Component>,
+    component: List<Measured>,
 }
 
+/// What an observation says, and what each of its components says.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Component {
+struct Measured {
     code: Option<Concept>,
     value_quantity: Option<Quantity>,
     value_integer: Option<f64>,
@@ -175,7 +169,7 @@ pub(super) fn rows(
             let Coded { code, description } = coded(read::<Medication>(resource)?.code.as_ref());
             Ok(vec![("medication", Row { code, description, ..row })])
         }
-        "Observation" => Ok(observations(row, read(resource)?, &scope)),
+        "Observation" => Ok(observations(row, read(resource)?, read(resource)?, &scope)),
         _ => {
             let Patient { deceased_boolean, deceased_date_time } = read(resource)?;
             let deceased = Some(deceased_date_time.is_some() || deceased_boolean == Some(true));
@@ -265,7 +259,7 @@ fn within<T>(part: &str, result: Result<T, Problem>) -> Result<T, Problem> {
 }
 
 /// Its own value, and those of its components. One that has only components says nothing itself.
-fn observations(row: Row, found: Observation, scope: &Scope<'_>) -> Vec<(&'static str, Row)> {
+fn observations(row: Row, found: Observation, own: Measured, scope: &Scope<'_>) -> Vec<(&'static str, Row)> {
     let categories: Vec<&Concept> = found.category.iter().flatten().collect();
     let category = if categories.iter().any(|category| category.has("laboratory")) {
         Some("laboratory".to_owned())
@@ -277,22 +271,13 @@ fn observations(row: Row, found: Observation, scope: &Scope<'_>) -> Vec<(&'stati
     let row = Row { encounter, status: found.status, category, ..row };
     let components: Vec<Row> =
         found.component.into_iter().flatten().map(|component| component.row(row.clone())).collect();
-    let own = Component {
-        code: found.code,
-        value_quantity: found.value_quantity,
-        value_integer: found.value_integer,
-        value_codeable_concept: found.value_codeable_concept,
-        value_string: found.value_string,
-        value_boolean: found.value_boolean,
-        data_absent_reason: found.data_absent_reason,
-    }
-    .row(row);
+    let own = own.row(row);
     let has_value = own.value.is_some() || own.numeric_value.is_some();
     let own = (has_value || components.is_empty()).then_some(own);
     own.into_iter().chain(components).map(|row| ("observation", row)).collect()
 }
 
-impl Component {
+impl Measured {
     /// A number, or else a word.
     fn row(self, row: Row) -> Row {
         let Coded { code, description } = coded(self.code.as_ref());
