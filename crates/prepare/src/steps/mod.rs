@@ -12,16 +12,23 @@
 //!
 //! Rows of events never leave the engine: what comes into this program's memory is codes and counts.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+/// A source's queries, planned.
+mod queries;
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+/// Buckets for the values of labs.
+mod buckets;
+
+/// The conditional probabilities of the training split.
+mod prior;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float64Type, UInt32Type, UInt64Type};
+use datafusion::arrow::datatypes::{DataType, UInt32Type, UInt64Type};
 use datafusion::dataframe::DataFrame;
-use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, col, lit};
-use datafusion::prelude::ParquetReadOptions;
 use gct::dataset::Assembly;
 use gct::record::{Code, CodeKind, PerKind, Vocabulary};
 use gct::split::By;
@@ -33,9 +40,10 @@ use crate::fhir;
 use crate::files::Place;
 use crate::functions::{code_count, known_ids, true_edges};
 use crate::settings::{Rare, Request};
-use crate::source::{Choice, ChoiceKind, Flatten, Source, Value, named, substitute};
+use crate::source::{Flatten, Value, named};
 use crate::summary::{self, Summary};
 use crate::tables::{self, Tables};
+use queries::{asked_tables, found_options, planned, queries};
 
 /// Columns of `encounters` that are not labels.
 const FIXED: [&str; 7] = ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped"];
@@ -149,91 +157,6 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
         gct::dataset::copy_file(&written, out, request.overwrite)?;
     }
     Ok(summary)
-}
-
-/// The queries of a source and the files that they are in: views in their order, then the relations.
-fn queries(source: &Source) -> Result<Vec<(&str, String, &str)>> {
-    let mut queries = vec![];
-    for view in &source.description.views {
-        queries.push((view.as_str(), source.builtin_text(&format!("{view}.sql"))?));
-    }
-    queries.extend([("encounters", source.encounters.as_str()), ("events", &source.events)]);
-    queries.extend(source.links.as_deref().map(|links| ("links", links)));
-    let folder = source.place.trim_end_matches("source.toml");
-    Ok(queries.into_iter().map(|(name, sql)| (name, format!("{folder}{name}.sql"), sql)).collect())
-}
-
-/// Plans a query of a source.
-async fn planned(
-    engine: &Engine<'_>,
-    place: &str,
-    sql: &str,
-    options: &BTreeMap<String, Value>,
-) -> Result<DataFrame> {
-    let sql = substitute(place, sql, options)?;
-    // No query has run yet, so the engine's words hold no values.
-    let refuse =
-        |error: DataFusionError| Error::Source { place: place.into(), problem: error.strip_backtrace() };
-    engine.context.sql(&sql).await.map_err(refuse)
-}
-
-/// The tables that the queries of a source read with these options. An option that is not known yet could ask for any.
-async fn asked_tables(
-    engine: &Engine<'_>,
-    request: &Request,
-    options: &BTreeMap<String, Value>,
-) -> Result<BTreeSet<String>> {
-    let description = &request.source.description;
-    if description.options.iter().any(|(name, choice)| choice.is_open(&options[name])) {
-        return Ok(description.tables.keys().cloned().collect());
-    }
-    let mut asked = BTreeSet::new();
-    for (name, place, sql) in queries(&request.source)? {
-        let frame = planned(engine, &place, sql, options).await?;
-        if description.views.iter().any(|view| view == name) {
-            engine.outline(name, frame.schema().inner().clone())?;
-        }
-        let refuse = |error: DataFusionError| Error::Source { place, problem: error.strip_backtrace() };
-        asked.extend(Engine::tables_of(frame).map_err(refuse)?);
-    }
-    Ok(asked)
-}
-
-/// The options, with those that a query finds.
-async fn found_options(
-    engine: &Engine<'_>,
-    request: &Request,
-    tables: &mut Tables<'_>,
-) -> Result<BTreeMap<String, Value>> {
-    let mut options = request.options.clone();
-    for (name, choice) in &request.source.description.options {
-        if let (true, Some(sql)) = (choice.is_open(&options[name]), &choice.default_sql) {
-            let place = &request.source.place;
-            let asked = Engine::tables_of(planned(engine, place, sql, &options).await?)?;
-            tables.read(&asked, &options).await?;
-            let frame = planned(engine, place, sql, &options).await?;
-            let found = engine.run("looking at the tables", frame).await?;
-            options.insert(name.clone(), found_value(&found, choice));
-        }
-    }
-    Ok(options)
-}
-
-fn found_value(found: &[RecordBatch], choice: &Choice) -> Value {
-    let Some(batch) = found.iter().find(|batch| batch.num_rows() > 0) else { return Value::Null };
-    let column =
-        cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("a value as text: {error}"));
-    let column = column.as_string::<i32>();
-    if column.is_null(0) {
-        return Value::Null;
-    }
-    let text = column.value(0);
-    match choice.kind {
-        ChoiceKind::Flag => Value::Flag(text == "true"),
-        ChoiceKind::Integer => text.parse().map_or(Value::Null, Value::Integer),
-        ChoiceKind::Number => text.parse().map_or(Value::Null, Value::Number),
-        ChoiceKind::Text => Value::Text(text.into()),
-    }
 }
 
 /// What rare codes are called together: as no code is called already.
@@ -407,91 +330,6 @@ impl Steps<'_> {
         format!(
             "coalesce({recorded}, encode(sha256(concat('gct-split-1', chr(0), '{seed}', chr(0), {id})), 'hex') < 'cccccccccccccccc')"
         )
-    }
-
-    /// Events with one code each, buckets in it, and a reason where one is dropped; and the bounds of the buckets.
-    async fn bounds(&self, summary: &mut Summary) -> Result<serde_json::Map<String, serde_json::Value>> {
-        let text = "CAST(NULL AS VARCHAR)";
-        let optional = [
-            ("description", text),
-            ("numeric_value", "CAST(NULL AS DOUBLE)"),
-            ("dropped", text),
-            ("note", text),
-        ];
-        let has_values = {
-            let frame = self.engine.context.table("source_events").await?;
-            frame.schema().fields().iter().any(|field| field.name() == "numeric_value")
-        };
-        let optional = self.columns("source_events", &optional).await?;
-        let limited = match self.request.settings.limit {
-            Some(_) => " WHERE v.encounter_id IN (SELECT encounter_id FROM encounters)",
-            None => "",
-        };
-        let plain = format!(
-            "SELECT encounter_id, kind, code, description, CAST(numeric_value AS DOUBLE) AS numeric_value, note, \
-                 CASE WHEN dropped IS NOT NULL THEN dropped \
-                      WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind' \
-                      WHEN code IS NULL OR code = '' THEN 'no_code' \
-                      WHEN octet_length(code) > {LONGEST_CODE} THEN 'code_too_long' END AS dropped \
-             FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, kind, code, {optional} FROM source_events) v{limited}"
-        );
-        let plain = self.engine.sql(&plain).await?;
-        self.engine.view("events", plain)?;
-        let bins = self.request.settings.lab_bins;
-        let mut found = serde_json::Map::new();
-        if bins > 1 && has_values {
-            let cumulative = format!(
-                "SELECT code, numeric_value, sum(n) OVER (PARTITION BY code ORDER BY numeric_value) AS upto, \
-                        sum(n) OVER (PARTITION BY code) AS total \
-                 FROM (SELECT v.code, v.numeric_value, count(*) AS n FROM events v JOIN encounters e ON v.encounter_id = e.encounter_id \
-                       WHERE v.kind = 'lab' AND v.dropped IS NULL AND e.dropped IS NULL AND v.numeric_value IS NOT NULL \
-                             AND NOT isnan(v.numeric_value) AND {} GROUP BY v.code, v.numeric_value)",
-                self.is_training()
-            );
-            let parts: Vec<String> = (1..bins).map(|part| format!("({part})")).collect();
-            // The value that a share of part/bins of all values does not exceed; equal ones make one bound.
-            let bounds = format!(
-                "SELECT code, array_sort(array_agg(DISTINCT bound)) AS bounds FROM ( \
-                     SELECT c.code, p.part, min(c.numeric_value) AS bound FROM ({cumulative}) c CROSS JOIN (VALUES {}) AS p(part) \
-                     WHERE c.total >= {} AND c.upto * {bins} >= p.part * c.total GROUP BY c.code, p.part) GROUP BY code",
-                parts.join(", "),
-                // A bound of few values is nearly a value.
-                self.request.settings.min_cell
-            );
-            let bounds = self.engine.sql(&bounds).await?;
-            self.engine.keep("bucketing lab values", "bounds", bounds).await?;
-            let all = self
-                .engine
-                .query("bucketing lab values", "SELECT code, bounds FROM bounds ORDER BY code")
-                .await?;
-            for batch in all {
-                let codes = cast(batch.column(0), &DataType::Utf8)
-                    .map_err(datafusion::error::DataFusionError::from)?;
-                for row in 0..batch.num_rows() {
-                    let bounds = batch.column(1).as_list::<i32>().value(row);
-                    let bounds = bounds.as_primitive::<Float64Type>().values().to_vec();
-                    found.insert(codes.as_string::<i32>().value(row).into(), json!(bounds));
-                }
-            }
-            summary.bucketed_labs = found.len() as u64;
-            // A lab without a bound, or an event without a value, keeps its code as it is.
-            let coded = "SELECT v.encounter_id, v.kind, v.dropped, v.note, \
-                     CASE WHEN b.code IS NULL THEN v.code \
-                          ELSE concat(v.code, '//', CAST(bucket(v.numeric_value, b.bounds) + 1 AS VARCHAR), '-of-', \
-                                      CAST(cardinality(b.bounds) + 1 AS VARCHAR)) END AS code, \
-                     CASE WHEN b.code IS NULL THEN v.description \
-                          ELSE concat(coalesce(v.description, v.code), ', ', bucket_text(v.numeric_value, b.bounds)) END AS description \
-                 FROM events v LEFT JOIN bounds b ON v.kind = 'lab' AND v.code = b.code AND v.numeric_value IS NOT NULL AND NOT isnan(v.numeric_value)";
-            let coded = self.engine.sql(coded).await?;
-            self.engine.view("coded", coded)?;
-        } else {
-            let coded = self
-                .engine
-                .sql("SELECT encounter_id, kind, dropped, note, code, description FROM events")
-                .await?;
-            self.engine.view("coded", coded)?;
-        }
-        Ok(found)
     }
 
     /// Every code that any event has, numbered within its kind; and how many events were dropped.
@@ -788,63 +626,6 @@ impl Steps<'_> {
             let kept = numbering.codes.iter().zip(&numbering.new).filter(|(_, new)| new.is_some());
             kept.map(|(code, _)| code.clone()).collect()
         }))
-    }
-
-    /// Writes the conditional probabilities of the training split, as `gct prior --out` does, and says where.
-    async fn prior(&self, assembly: &Assembly) -> Result<PathBuf> {
-        let options = ParquetReadOptions::default();
-        self.engine
-            .context
-            .register_parquet("written", assembly.encounters().display().to_string(), options)
-            .await?;
-        let has_part = self
-            .engine
-            .context
-            .table("written")
-            .await?
-            .schema()
-            .fields()
-            .iter()
-            .any(|field| field.name() == "part");
-        let part = if has_part { "" } else { ", CAST(NULL AS VARCHAR) AS part" };
-        let training = format!("SELECT * FROM (SELECT *{part} FROM written) e WHERE {}", self.is_training());
-        let training = self.engine.sql(&training).await?;
-        self.engine.view("training", training)?;
-        let mut conditionals = vec![];
-        for (place, (cause, effect)) in
-            [("diagnosis", "treatment"), ("treatment", "lab")].into_iter().enumerate()
-        {
-            let (pairs, causes, effects) =
-                (format!("pairs_{place}"), format!("causes_{place}"), format!("effects_{place}"));
-            for (name, count) in [
-                (&pairs, format!("pair_count({cause}, {effect})")),
-                (&causes, format!("code_count({cause})")),
-                (&effects, format!("code_count({effect})")),
-            ] {
-                let counted =
-                    self.engine.sql(&format!("SELECT unnest({count}) AS entry FROM training")).await?;
-                self.engine.keep("counting pairs", name, counted).await?;
-            }
-            let share = |given: &str, code: &str, kinds: [&str; 2], counts: &str| {
-                format!(
-                    "SELECT '{}' AS given_kind, p.entry['{given}'] AS given_id, '{}' AS kind, p.entry['{code}'] AS id, \
-                            arrow_cast(p.entry['count'], 'UInt32') AS count, \
-                            CAST(p.entry['count'] AS DOUBLE) / CAST(g.entry['count'] AS DOUBLE) AS probability \
-                     FROM {pairs} p JOIN {counts} g ON p.entry['{given}'] = g.entry['id']",
-                    kinds[0], kinds[1]
-                )
-            };
-            conditionals.push(share("cause", "effect", [cause, effect], &causes));
-            conditionals.push(share("effect", "cause", [effect, cause], &effects));
-        }
-        let all = format!(
-            "SELECT * FROM ({}) ORDER BY given_kind, given_id, kind, id",
-            conditionals.join(" UNION ALL ")
-        );
-        let all = self.engine.sql(&all).await?;
-        let place = self.engine.place("prior.parquet");
-        self.engine.write("writing the prior", all, &place.display().to_string()).await?;
-        Ok(place)
     }
 
     /// What made the dataset, for `dataset.json`.
