@@ -1,5 +1,5 @@
--- What is wrong becomes null, which links nothing. As a condition after the outer join it made DataFusion 55 lose every row of
--- 9,000, where 2,400 came through.
+-- What is wrong becomes null, which links nothing. A condition after the outer join said the same, and made DataFusion 55.2 lose
+-- rows as long as joins filtered what they were joined with while the query ran.
 SELECT
     treatments.encounter AS encounter_id,
     CASE WHEN conditions.wrong IS NULL THEN coalesce(reason.code, conditions.code) END AS cause,
