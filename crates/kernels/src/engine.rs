@@ -83,7 +83,9 @@ pub struct Norm {
 pub struct Attend<'a, A> {
     /// What scores are multiplied with.
     pub scale: f64,
-    /// What is done with them then.
+    /// What is added to them then: something given, not computed.
+    pub bias: Option<&'a A>,
+    /// What is done with the sum.
     pub normalizer: Normalizer,
     /// How far it may stray.
     pub leash: Option<Leash<'a, A>>,

@@ -390,6 +390,15 @@ pub fn add(from: &[T], to: &mut [T]) {
 }
 }
 
+vectorized! {
+/// to += factor from.
+pub fn add_scaled(factor: T, from: &[T], to: &mut [T]) {
+    for (from, to) in from.iter().zip(to) {
+        *to += *from * factor;
+    }
+}
+}
+
 /// Adam's constants and its step.
 #[derive(Debug, Clone, Copy)]
 pub struct Adam {

@@ -208,7 +208,10 @@ impl Engine for Tensors<'_> {
         });
         let allowed = self.indicator(pairs);
         let [query, key] = [query, key].map(|part| self.spread(&columns(part)));
-        let scores = query.matmul(key.swap_dims(1, 2)) * how.scale;
+        let mut scores = query.matmul(key.swap_dims(1, 2)) * how.scale;
+        if let Some(bias) = how.bias {
+            scores = scores + bias.clone();
+        }
         let weights = match how.normalizer {
             Normalizer::Softmax => {
                 let forbidden = (allowed.clone() * -1.0 + 1.0) * FORBIDDEN;

@@ -184,13 +184,14 @@ impl Heads {
         Columns { matrix: projected, first: (part * self.config.heads + head) * width, width }
     }
 
-    /// The attention of each head among nodes `x`, over those within reach. `before` are those of the block before, with the weight of
-    /// the divergence from them.
+    /// The attention of each head among nodes `x`, over those within reach. `bias` is added to the scores; `before` are those of the
+    /// block before, with the weight of the divergence from them.
     pub(super) fn attend<E: Engine>(
         &self,
         engine: &mut E,
         x: &E::Matrix,
         projected: &E::Matrix,
+        bias: Option<&E::Attention>,
         before: Option<(&[E::Attention], f64)>,
         reach: Reach,
     ) -> Vec<E::Attention> {
@@ -207,7 +208,7 @@ impl Heads {
                     Some(Keys::Nodes) => Columns { matrix: x, first: 0, width: self.width },
                     _ => self.columns(projected, 1, head),
                 };
-                engine.attend(query, key, Attend { scale, normalizer, leash, reach })
+                engine.attend(query, key, Attend { scale, bias, normalizer, leash, reach })
             })
             .collect()
     }

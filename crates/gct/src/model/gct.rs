@@ -6,6 +6,8 @@
 //! L = L_pred + lambda sum over j of KL(A(j-1) || A(j)),   A(0) = P
 //! ```
 //!
+//! P can also guide all blocks alike, as a bias of their scores, which is ours and not the paper's: see [`PriorRole`].
+//!
 //! Its parameters are those of `attention` and `block`; M is the pairs that are laid out at all. Deviations: the regulariser
 //! has two readings, see [`Regularizer`]; with directed attention, P keeps only the pairs that look away from the visit, and its
 //! rows are normalised again, where the authors' code leaves it whole.
@@ -36,9 +38,25 @@ pub struct GctConfig {
     pub regularization: f64,
     /// What it is multiplied with.
     pub regularizer: Regularizer,
+    /// What P does.
+    pub prior: PriorRole,
     /// How nodes attend to each other.
     pub attention: AttentionConfig,
 }
+
+/// How P guides attention.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PriorRole {
+    /// The paper's: it stands in for the attention of the first block.
+    #[default]
+    Replaces,
+    /// Its logarithm is added to the scores of every block, the first one included.
+    Biases,
+}
+
+/// What a probability of P is at least, as a bias: attention can overcome that.
+const LEAST: f32 = 1e-3;
 
 /// The two readings of the regulariser.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,12 +79,18 @@ impl Default for GctConfig {
             dropout: Dropouts::default(),
             regularization: 0.02,
             regularizer: Regularizer::default(),
+            prior: PriorRole::default(),
             attention: AttentionConfig::default(),
         }
     }
 }
 
 impl GctConfig {
+    /// Whether a block mixes by its own attention, not by P.
+    fn attends(&self, block: usize) -> bool {
+        block > 0 || self.prior == PriorRole::Biases
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         check_whole("width", self.width, 4096)?;
         check_whole("blocks", self.blocks, 100)?;
@@ -86,17 +110,17 @@ impl Gct {
     pub(super) fn new(config: &GctConfig, parameters: &mut Parameters) -> Self {
         let width = config.width;
         let block = |number: usize| {
-            let has_attention = number > 0 || config.regularizer == Regularizer::Paper;
+            let has_attention = config.attends(number) || config.regularizer == Regularizer::Paper;
             let heads = Heads::new(number, width, has_attention, &config.attention, parameters);
             (heads, Mlp::new(number, width, config.dropout, parameters))
         };
         Gct { blocks: (0..config.blocks).map(block).collect(), config: config.clone() }
     }
 
-    /// See `frozen`. Block 1 mixes with P, whatever it would attend to.
+    /// See `frozen`. Where a block mixes with P, it does not matter what it would attend to.
     pub(super) fn freeze<T: Number>(&mut self, freezer: &mut Freezer<'_, T>) {
         for (number, (heads, _)) in self.blocks.iter_mut().enumerate() {
-            heads.freeze(number == 0, number > 0, freezer);
+            heads.freeze(number == 0, self.config.attends(number), freezer);
         }
     }
 
@@ -109,6 +133,10 @@ impl Gct {
         wanted: Reach,
         pass: Pass,
     ) -> Nodes<E> {
+        let bias = (self.config.prior == PriorRole::Biases).then(|| {
+            let logs: Vec<f32> = prior.iter().map(|p| p.max(LEAST).ln()).collect();
+            engine.given(&logs)
+        });
         let prior = vec![engine.given(prior); self.config.attention.heads];
         let (mut before, mut attentions) = (prior.clone(), Vec::new());
         for (number, (heads, mlp)) in self.blocks.iter().enumerate() {
@@ -117,13 +145,14 @@ impl Gct {
             let reach = if pass.regularizes && left > 0 { Reach::ALL } else { wanted.further(left) };
             let projected = heads.project(engine, ids, &x);
             let mut mixing = &prior;
-            if heads.has_attention() && (pass.regularizes || number > 0) {
+            let attends = self.config.attends(number);
+            if heads.has_attention() && (pass.regularizes || attends) {
                 let (leash, attending) = match pass.regularizes {
                     true => (Some((&before[..], self.weight(pass))), Reach::ALL),
                     false => (None, reach),
                 };
-                before = heads.attend(engine, &x, &projected, leash, attending);
-                if number > 0 {
+                before = heads.attend(engine, &x, &projected, bias.as_ref(), leash, attending);
+                if attends {
                     mixing = &before;
                 }
             }

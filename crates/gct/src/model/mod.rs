@@ -45,7 +45,7 @@ pub use feed_forward::{DeepConfig, ShallowConfig};
 pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
-pub use gct::{GctConfig, Regularizer};
+pub use gct::{GctConfig, PriorRole, Regularizer};
 pub use head::{HeadConfig, Targets};
 pub use mime::MimeConfig;
 pub use network::View;

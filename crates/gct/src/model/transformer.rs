@@ -86,7 +86,7 @@ impl Transformer {
         for (number, (heads, mlp)) in self.blocks.iter().enumerate() {
             let reach = wanted.further(self.blocks.len() - 1 - number);
             let projected = heads.project(engine, ids, &x);
-            let attention = heads.attend(engine, &x, &projected, None, reach);
+            let attention = heads.attend(engine, &x, &projected, None, None, reach);
             let mixed = heads.mix(engine, &attention, &projected, reach);
             attentions.push(attention);
             x = mlp.forward(engine, &x, &mixed, reach, pass);

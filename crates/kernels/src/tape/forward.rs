@@ -129,7 +129,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         key: Columns<'_, Matrix>,
         how: Attend<'_, Attention>,
     ) -> Attention {
-        let Attend { scale, normalizer, leash, reach } = how;
+        let Attend { scale, bias, normalizer, leash, reach } = how;
         let [query, key] = [query, key].map(Part::from);
         let (spans, of_query, of_key) =
             (self.spans(reach), self.spans_of(query.place), self.spans_of(key.place));
@@ -141,12 +141,22 @@ impl<T: Number> Engine for Tape<'_, T> {
             assert_eq!(before.reach, reach, "a divergence is between the same rows");
             (Rc::clone(&before.p), before.log_p.clone())
         });
-        for ((span, of_query), of_key) in spans.iter().zip(of_query.iter()).zip(of_key.iter()) {
+        let bias = bias.map(|bias| {
+            let bias = &self.attentions[bias.place];
+            assert!(bias.is_given, "a bias does not learn");
+            (Rc::clone(&bias.p), self.spans(bias.reach))
+        });
+        for (graph, ((span, of_query), of_key)) in
+            spans.iter().zip(of_query.iter()).zip(of_key.iter()).enumerate()
+        {
             check_columns(&span.pairs, of_key.rows.len());
             assert!(span.rows.len() <= of_query.rows.len(), "whoever attends has a query");
             let (s, p) = (&mut log_p[span.places.clone()], &mut p[span.places.clone()]);
             let (x, y) = (self.rows_of(query, &of_query.rows), self.rows_of(key, &of_key.rows));
             pairs::dots(&span.pairs, query.width, x, y, s, &mut scratch);
+            if let Some((bias, spans)) = &bias {
+                rows::add_scaled(T::of(1.0 / scale), &bias[spans[graph].places.clone()][..s.len()], s);
+            }
             pairs::normalize(&span.pairs, normalizer, scale, before.is_some(), s, p);
             if let Some((before, log_before)) = &before {
                 let log_before = log_before.as_ref().map(|log| &log[span.places.clone()]);

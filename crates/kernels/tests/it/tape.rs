@@ -135,6 +135,7 @@ fn play<T: Number>(
         };
         let how = Attend {
             scale: 0.4,
+            bias: (number > 0).then_some(&given),
             normalizer: roads.normalizer,
             leash: roads.leash.then_some(Leash { before: &before, weight: 0.3 }),
             reach: attending,

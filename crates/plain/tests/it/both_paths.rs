@@ -114,6 +114,10 @@ fn configs() -> Vec<Config> {
     }
     all.push(config("gct", &json!({"regularizer": "paper", "regularization": 2.0})));
     all.push(config("gct", &json!({"regularization": 3.0, "attention": {"heads": 2}})));
+    all.push(config(
+        "gct",
+        &json!({"regularization": 3.0, "prior": "biases", "attention": {"directed": true}}),
+    ));
     all.push(config("gcn", &json!({"dropout": dropout})));
     all.push(config("shallow", &json!({"dropout": 0.2})));
     all.push(config("deep", &json!({"dropout": 0.2, "post_dropout": 0.3})));
