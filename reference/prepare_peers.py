@@ -30,7 +30,7 @@ def events(dataset, out):
               from ({parts}) e join '{dataset}/vocabulary.parquet' v on v.kind = e.kind and v.id = e.id)
         to '{out}' (format parquet, compression snappy)
     """)
-    return duckdb.sql(f"select count(*) from '{out}'").fetchone()[0]
+    return duckdb.sql(f"select count(*) from '{out}'").fetchall()[0][0]
 
 
 def with_duckdb(source, out):
@@ -59,11 +59,12 @@ def with_duckdb(source, out):
             kind = cause if given == "c" else effect
             db.sql(f"""
                 copy (select pairs.*, n / total as probability from pairs
-                      join (select unnest({kind}) as {given}, count(*) as total from encounters where training group by all)
+                      join (select {given}, count(*) as total
+                            from (select unnest({kind}) as {given} from encounters where training) group by {given})
                       using ({given}))
                 to '{out}/{cause}_{effect}_given_{kind}.parquet' (format parquet, compression snappy)
             """)
-    return db.sql("select count(*) from encounters").fetchone()[0]
+    return db.sql("select count(*) from encounters").fetchall()[0][0]
 
 
 def with_polars(source, out):

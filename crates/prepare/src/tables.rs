@@ -793,7 +793,7 @@ fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Option<Typed> {
     if matches!(found, DataType::Null) {
         return exact(null(kind).into());
     }
-    let text = format!("nullif(trim({column}), '')");
+    let text = format!("clean({column})");
     match kind {
         ColumnKind::Id | ColumnKind::Text if is_text => exact(text),
         // Identifiers are text everywhere, so that those of one table can be compared with those of any other.

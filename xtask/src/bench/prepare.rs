@@ -13,8 +13,8 @@ use crate::{cargo, execute, python, root, target};
 /// About 42 million rows of events.
 const ENCOUNTERS: &str = "1000000";
 
-/// Seconds and megabytes that are allowed.
-const SECONDS: f64 = 15.0;
+/// The most that it may take beside DuckDB, whose seconds differ from machine to machine: 15 s where that took 18.
+const SHARE: f64 = 15.0 / 18.0;
 const MEGABYTES: f64 = 1500.0;
 
 /// A limit under which the work must still be done.
@@ -65,10 +65,11 @@ pub(super) fn run(json_file: Option<&Path>) -> Result<bool> {
     }
     println!("{rows} rows of events, {ENCOUNTERS} encounters");
     println!("{:<12} {:>8} {:>9}", "", "seconds", "peak MB");
+    let duckdb = best.iter().find(|(name, _)| *name == "duckdb").map_or(f64::NAN, |(_, peer)| peer.seconds);
     let (mut report, mut met) = (json!({ "rows": rows }), true);
     for (name, measured) in &best {
         let enough = match *name {
-            "ours" => measured.seconds < SECONDS && measured.peak_mb < MEGABYTES,
+            "ours" => measured.seconds < SHARE * duckdb && measured.peak_mb < MEGABYTES,
             _ => true,
         };
         met &= enough;
@@ -79,7 +80,9 @@ pub(super) fn run(json_file: Option<&Path>) -> Result<bool> {
             bail!("gct-prepare said nothing");
         }
     }
-    println!("at most {SECONDS} s and {MEGABYTES} MB for ours; with_limit has --memory-limit {LIMIT}");
+    println!(
+        "at most {SHARE:.2} of DuckDB's seconds and {MEGABYTES} MB for ours; with_limit has --memory-limit {LIMIT}"
+    );
     report["bars_met"] = met.into();
     if let Some(path) = json_file {
         fs::write(root().join(path), format!("{report:#}\n"))?;

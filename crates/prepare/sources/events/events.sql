@@ -10,5 +10,5 @@ SELECT
         WHEN time IS NULL AND prediction_time IS NOT NULL THEN 'no_time'
     END AS dropped
 FROM events
-LEFT JOIN kinds ON lower(events.kind) = lower(kinds.name)
+LEFT JOIN kinds ON lowered(events.kind) = lowered(kinds.name)
 LEFT JOIN encounters ON events.encounter_id = encounters.encounter_id

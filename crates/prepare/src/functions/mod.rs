@@ -6,6 +6,7 @@ mod code_count;
 mod edges;
 mod known_ids;
 mod pair_count;
+mod text;
 
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::prelude::SessionContext;
@@ -19,6 +20,8 @@ pub fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(bucket::BucketText::default()));
     context.register_udf(ScalarUDF::from(known_ids::KnownIds::default()));
     context.register_udf(ScalarUDF::from(edges::TrueEdges::default()));
+    context.register_udf(ScalarUDF::from(text::Changed::clean()));
+    context.register_udf(ScalarUDF::from(text::Changed::lowered()));
     context.register_udaf(AggregateUDF::from(code_count::CodeCount::default()));
     context.register_udaf(AggregateUDF::from(pair_count::PairCount::default()));
 }

@@ -398,7 +398,12 @@ impl Steps<'_> {
             links.0, links.1
         );
         let joined = self.engine.sql(&joined).await?;
-        self.engine.keep("joining encounters", "joined", joined).await?;
+        if self.request.settings.min_count > 1 {
+            self.engine.keep("joining encounters", "joined", joined).await?;
+        } else {
+            // It is read once, by the rules.
+            self.engine.view("joined", joined)?;
+        }
         self.codes().await
     }
 

@@ -29,21 +29,16 @@ impl Steps<'_> {
         let training = format!("SELECT * FROM (SELECT *{part} FROM written) e WHERE {}", self.is_training());
         let training = self.engine.sql(&training).await?;
         self.engine.view("training", training)?;
+        // All of them at once, so that encounters are read once.
+        let counted = "SELECT pair_count(diagnosis, treatment) AS diagnosis_treatment, pair_count(treatment, lab) AS treatment_lab, \
+             code_count(diagnosis) AS diagnosis, code_count(treatment) AS treatment, code_count(lab) AS lab FROM training";
+        let counted = self.engine.sql(counted).await?;
+        self.engine.keep("counting pairs", "counted", counted).await?;
         let mut conditionals = vec![];
-        for (place, (cause, effect)) in
-            [("diagnosis", "treatment"), ("treatment", "lab")].into_iter().enumerate()
-        {
+        for (cause, effect) in [("diagnosis", "treatment"), ("treatment", "lab")] {
+            let entries = |column: &str| format!("(SELECT unnest({column}) AS entry FROM counted)");
             let (pairs, causes, effects) =
-                (format!("pairs_{place}"), format!("causes_{place}"), format!("effects_{place}"));
-            for (name, count) in [
-                (&pairs, format!("pair_count({cause}, {effect})")),
-                (&causes, format!("code_count({cause})")),
-                (&effects, format!("code_count({effect})")),
-            ] {
-                let counted =
-                    self.engine.sql(&format!("SELECT unnest({count}) AS entry FROM training")).await?;
-                self.engine.keep("counting pairs", name, counted).await?;
-            }
+                (entries(&format!("{cause}_{effect}")), entries(cause), entries(effect));
             let share = |given: &str, code: &str, kinds: [&str; 2], counts: &str| {
                 format!(
                     "SELECT '{}' AS given_kind, p.entry['{given}'] AS given_id, '{}' AS kind, p.entry['{code}'] AS id, \
