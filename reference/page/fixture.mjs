@@ -79,11 +79,11 @@ function matrixOf(random, encounter, layer, masked) {
       for (let j = 0; j <= i; j++) cells[i * n + j] = cells[j * n + i] = i === j ? 0 : Math.min(0.99, cells[j * n + i] * 0.9);
     }
   }
-  return Uint8Array.from(cells, cell => Math.round(Math.sqrt(cell) * 255));
+  return Uint8Array.from(cells, cell => Math.round(Math.sqrt(cell) * 127));
 }
 
 /** The matrix that the page will see: bytes made numbers again. */
-const numbers = (bytes, n) => Array.from({ length: n }, (_, i) => Array.from(bytes.subarray(i * n, (i + 1) * n), byte => (byte / 255) ** 2));
+const numbers = (bytes, n) => Array.from({ length: n }, (_, i) => Array.from(bytes.subarray(i * n, (i + 1) * n), byte => (byte / 127) ** 2));
 
 function curveOf(random, name, skill) {
   const t = Array.from({ length: 100 }, (_, i) => i / 99);

@@ -7,13 +7,24 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use gct::dataset::Dataset;
+use gct::infer::Which;
 use gct::run::Run;
-use gct_serve::{Limits, Log, Server, Settings, Token};
+use gct_serve::{Limits, Log, Page, Server, Settings, Token};
 use serde_json::json;
 
+use crate::asked;
+use crate::report::LookArguments;
+use crate::train::heed;
 use crate::{STOP, terminal};
 
-/// Answer questions about encounters over HTTP: predictions, explanations, embeddings
+/// Encounters the page shows unless told otherwise: their list is sent as a whole.
+const PAGE: usize = 5000;
+
+/// Answer questions about encounters over HTTP: predictions, explanations, embeddings; and a page to explore them
+///
+/// The page is that of `gct report` on the encounters of the test split, which it asks the server about, and on encounters that are pasted
+/// or uploaded. Without the data there is the API alone.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct serve runs/gct
@@ -53,6 +64,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
 
+    /// The dataset folder whose encounters the page shows [default: the one that the run was trained on]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Serve the API alone
+    #[arg(long)]
+    no_page: bool,
+
+    #[command(flatten)]
+    look: LookArguments,
+
     /// Print where it listens as one JSON object
     #[arg(long)]
     json: bool,
@@ -77,7 +99,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         limits,
         log: (!quiet).then_some(log),
     };
-    let server = Server::start(Run::open(&arguments.run)?, settings, None)?;
+    let run = Run::open(&arguments.run)?;
+    let page = page(arguments, &run, quiet)?;
+    let server = Server::start(run, settings, page)?;
     let address = format!("http://{}", server.address());
     if arguments.json {
         terminal::print_json(&json!({"listen": address}))?;
@@ -86,6 +110,30 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         say(&format!("listening on {address}"));
     }
     Ok(server.run(&STOP)?)
+}
+
+/// The page, unless it is not wanted or the data are gone.
+fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
+    if arguments.no_page || run.settings().model.needs_edges() {
+        return Ok(None);
+    }
+    let dataset = match &arguments.data {
+        Some(folder) => Dataset::open(folder)?,
+        None => match run.dataset() {
+            Err(gct::Error::DatasetMoved { .. }) => {
+                if !quiet {
+                    say("there is no page: the dataset of the run is gone; --data DIR gives another");
+                }
+                return Ok(None);
+            }
+            dataset => dataset?,
+        },
+    };
+    let which = Which::default_for(run, &dataset);
+    let bar = terminal::progress(2 * asked::about(&dataset, which), "looking at encounters", quiet);
+    let page = Page::gather(run, &dataset, which, arguments.look.options(PAGE), &heed(&bar));
+    bar.finish_and_clear();
+    Ok(Some(page?))
 }
 
 /// A line for whoever watches. If nobody does, it is served all the same.

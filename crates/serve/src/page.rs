@@ -5,20 +5,56 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use gct::dataset::Dataset;
+use gct::infer::Which;
+use gct::record::Encounter;
+use gct::report::{self, Looked, Options};
+use gct::run::Run;
+use gct::task::Hide;
+use tokio::time::{Instant, timeout_at};
 
-use crate::problem::Problem;
-use crate::routes::{App, Shared};
+use crate::problem::{Problem, json};
+use crate::queue::{Ask, Told};
+use crate::routes::Shared;
+use crate::words::Question;
 
 /// What the page consists of.
 pub struct Page {
-    /// The text of `/`.
-    pub html: String,
-    /// The header `Content-Security-Policy` that goes with it.
-    pub policy: String,
+    html: String,
+    policy: String,
     /// The JSON of `/page/report.json`.
-    pub report: Vec<u8>,
-    /// The JSON of `/page/runs/INDEX/encounters/NUMBER`; `None` if there is no such run or encounter. It may take its time.
-    pub explanation: Box<dyn Fn(usize, usize) -> Option<Vec<u8>> + Send + Sync>,
+    report: Vec<u8>,
+    /// Those that can be looked at, in the order of their numbers, which begin with 1.
+    encounters: Vec<Encounter>,
+    /// Where they have the labels of the task.
+    pub(crate) columns: Vec<usize>,
+}
+
+impl Page {
+    /// Looks at the encounters of a dataset; `progress` hears how many were asked about, each twice, and can end it with an error.
+    ///
+    /// # Errors
+    /// If the run has no model, or the dataset does not go with it or cannot be read.
+    pub fn gather(
+        run: &Run,
+        dataset: &Dataset,
+        which: Which,
+        options: Options,
+        progress: &dyn Fn(u64) -> gct::Result<()>,
+    ) -> gct::Result<Self> {
+        let name = run.settings().model.name().to_owned();
+        let looked = [Looked { name, run, dataset, which }];
+        let mut report = report::gather(&looked, Options { live: true, ..options }, progress)?;
+        let encounters = report.runs.iter_mut().flat_map(|run| std::mem::take(&mut run.kept)).collect();
+        let report::Page { html, policy } = report::page();
+        Ok(Page {
+            html,
+            policy,
+            report: serde_json::to_vec(&report).expect("a report has only text keys"),
+            encounters,
+            columns: run.settings().task.columns(&dataset.manifest().labels)?,
+        })
+    }
 }
 
 /// What other answers than pages may load: nothing.
@@ -54,9 +90,16 @@ async fn explanation(
     place: Result<axum::extract::Path<(usize, usize)>, PathRejection>,
 ) -> Result<Response, Problem> {
     let axum::extract::Path((index, number)) = place.map_err(|_| Problem::NotFound)?;
-    let explain = move |app: &App| (app.page.as_ref()?.explanation)(index, number);
-    let text = tokio::task::spawn_blocking(move || explain(&app)).await.map_err(|_| Problem::Broken)?;
-    Ok(of_json(text.ok_or(Problem::NotFound)?))
+    let of_run = app.page.as_ref().filter(|_| index == 0).ok_or(Problem::NotFound)?;
+    let place = number.checked_sub(1).ok_or(Problem::NotFound)?;
+    let encounter = of_run.encounters.get(place).ok_or(Problem::NotFound)?.clone();
+    let question = Question { encounter, hide: Hide::ByEncounter };
+    let deadline = Instant::now() + app.limits.request;
+    let told = timeout_at(deadline, app.queue.ask(Ask::Explain, vec![question])).await;
+    match told.map_err(|_| Problem::Late)?? {
+        Told::Explanations(explanations) => Ok(json(&explanations[0])),
+        _ => Err(Problem::Broken),
+    }
 }
 
 fn of_json(text: Vec<u8>) -> Response {

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::settings::Limits;
-use crate::shape::{self, LayerKind, LayerName};
+use crate::shape::{self, LayerName};
 use crate::words::{Question, encounter};
 
 /// How many connected pairs are told.
@@ -72,9 +72,11 @@ impl Queue {
     }
 }
 
-/// Starts the thread that asks the model, once it has loaded it; also returns the layers that its explanations have.
+/// Starts the thread that asks the model, once it has loaded it; also returns the layers that its explanations have. `columns` are where
+/// encounters of the page have the labels of the task.
 pub(crate) fn start(
     run: Arc<Run>,
+    columns: Vec<usize>,
     limits: Limits,
     metrics: Arc<Metrics>,
 ) -> Result<(Queue, Vec<LayerName>, JoinHandle<()>)> {
@@ -83,14 +85,14 @@ pub(crate) fn start(
     let queue = Queue { sender, metrics: metrics.clone() };
     let work = move || {
         let load = || -> gct::Result<(Explainer<'_>, Vec<LayerName>)> {
-            let explainer = Explainer::new(&run, Vec::new())?;
+            let explainer = Explainer::new(&run, columns)?;
             let layers = layers(&run, &explainer)?;
             Ok((explainer, layers))
         };
         match load() {
             Ok((explainer, layers)) => {
-                let _ = ready.send(Ok(layers.clone()));
-                Worker { explainer, layers, metrics, most: limits.batch }.work(&jobs);
+                let _ = ready.send(Ok(layers));
+                Worker { explainer, metrics, most: limits.batch }.work(&jobs);
             }
             Err(error) => {
                 let _ = ready.send(Err(error));
@@ -109,20 +111,12 @@ fn layers(run: &Run, explainer: &Explainer<'_>) -> gct::Result<Vec<LayerName>> {
     let diagnosis = (0..run.vocabulary().diagnosis.len().min(1) as u32).collect();
     let one = encounter(PerKind { diagnosis, treatment: Vec::new(), lab: Vec::new() });
     let explanation = explainer.explain(&one, Hide::ByEncounter)?;
-    let first_is_prior = run.settings().model.name() == "gct";
-    let block = |block: usize| match block {
-        0 if first_is_prior => LayerName { name: "P".into(), kind: LayerKind::Prior },
-        _ => LayerName { name: format!("block {}", block + 1), kind: LayerKind::Attention },
-    };
-    let blocks = (0..explanation.structure.layers.len()).map(block);
-    let answer =
-        explanation.connected.map(|_| LayerName { name: "answer".into(), kind: LayerKind::Probability });
-    Ok(blocks.chain(answer).collect())
+    let layers = explanation.layers().into_iter();
+    Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.part.into() }).collect())
 }
 
 struct Worker<'a> {
     explainer: Explainer<'a>,
-    layers: Vec<LayerName>,
     metrics: Arc<Metrics>,
     most: usize,
 }
@@ -210,35 +204,21 @@ impl Worker<'_> {
 
     fn explain(&self, question: &Question) -> Result<shape::Explanation, Problem> {
         let Question { encounter, hide } = question;
-        let explanation = self.explainer.explain(encounter, *hide).map_err(|_| Problem::NoAnswer)?;
-        let nodes = self.explainer.nodes(encounter);
-        let matrices = explanation.structure.layers.into_iter().map(|layer| layer.attention);
-        let layer = |(LayerName { name, kind }, matrix): (&LayerName, Vec<f32>)| shape::Layer {
-            name: name.clone(),
-            kind: *kind,
-            matrix: matrix.chunks(nodes.len()).map(<[f32]>::to_vec).collect(),
-        };
-        Ok(shape::Explanation {
-            layers: self.layers.iter().zip(matrices.chain(explanation.connected)).map(layer).collect(),
-            edges: None,
-            hidden: explanation.hidden,
-            answers: self.tell(explanation.answers),
-            unknown: Vec::new(),
-            nodes: (nodes.into_iter())
-                .map(|node| shape::Node {
-                    kind: node.kind.into(),
-                    code: node.label,
-                    description: node.description,
-                })
-                .collect(),
-        })
+        let mut explanation = self.explainer.explain(encounter, *hide).map_err(|_| Problem::NoAnswer)?;
+        self.shorten(&mut explanation.answers);
+        Ok(shape::Explanation::of(explanation, self.explainer.nodes(encounter)))
     }
 
     fn tell(&self, mut answers: Vec<Answer>) -> Vec<shape::Answer> {
+        self.shorten(&mut answers);
+        answers.into_iter().map(Into::into).collect()
+    }
+
+    /// An encounter may have thousands of pairs.
+    fn shorten(&self, answers: &mut Vec<Answer>) {
         if *self.explainer.asker().task() == Task::GraphReconstruction {
             answers.truncate(PAIRS);
         }
-        answers.into_iter().map(Into::into).collect()
     }
 }
 

@@ -70,7 +70,8 @@ impl Server {
             .build()
             .map_err(Error::Threads)?;
         let (run, metrics) = (Arc::new(run), Arc::new(Metrics::new()));
-        let (queue, layers, worker) = queue::start(run.clone(), limits, metrics.clone())?;
+        let columns = page.as_ref().map(|page| page.columns.clone()).unwrap_or_default();
+        let (queue, layers, worker) = queue::start(run.clone(), columns, limits, metrics.clone())?;
         let codes = run.vocabulary();
         let model = Model {
             model: run.settings().model.name().into(),

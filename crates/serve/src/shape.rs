@@ -84,7 +84,7 @@ pub struct Explanation {
     pub nodes: Vec<Node>,
     /// Who attends to whom, from the input up; none if the model mixes nothing.
     pub layers: Vec<Layer>,
-    /// The true edges: a list of codes has none.
+    /// The true edges, cause first, where they are known: not those of a list of codes.
     #[schema(required = true)]
     pub edges: Option<Vec<[usize; 2]>>,
     /// The node that was hidden from the model.
@@ -154,6 +154,41 @@ pub enum LayerKind {
     Attention,
     /// How probable an edge between two nodes is; symmetric.
     Probability,
+}
+
+impl From<gct::picture::Part> for LayerKind {
+    fn from(part: gct::picture::Part) -> Self {
+        match part {
+            gct::picture::Part::Prior => LayerKind::Prior,
+            gct::picture::Part::Attention => LayerKind::Attention,
+            gct::picture::Part::Probability => LayerKind::Probability,
+        }
+    }
+}
+
+impl Layer {
+    fn of(layer: gct::picture::Layer, nodes: usize) -> Self {
+        let gct::picture::Layer { name, part, attention } = layer;
+        let matrix = attention.chunks(nodes).map(<[f32]>::to_vec).collect();
+        Layer { name, kind: part.into(), matrix }
+    }
+}
+
+impl Explanation {
+    /// What a model believes about an encounter of these nodes.
+    pub(crate) fn of(explanation: gct::predict::Explanation, nodes: Vec<gct::picture::Node>) -> Self {
+        Explanation {
+            layers: explanation.layers().into_iter().map(|layer| Layer::of(layer, nodes.len())).collect(),
+            edges: (explanation.structure.edges)
+                .map(|edges| edges.into_iter().map(|(cause, effect)| [cause, effect]).collect()),
+            hidden: explanation.hidden,
+            answers: explanation.answers.into_iter().map(Into::into).collect(),
+            unknown: Vec::new(),
+            nodes: (nodes.into_iter())
+                .map(|node| Node { kind: node.kind.into(), code: node.label, description: node.description })
+                .collect(),
+        }
+    }
 }
 
 /// What `/v1/embed` answers.

@@ -58,6 +58,7 @@ fn trials_are_run_once_and_gathered() {
             "small-graph-reconstruction.svg",
             "small-masked-diagnosis.svg",
             "small.csv",
+            "small.html",
             "small.md",
             "small.tex",
             "small.toml",

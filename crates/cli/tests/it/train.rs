@@ -206,6 +206,7 @@ fn the_demo_tells_a_whole_story() {
             "gct-block-2.svg",
             "gct-block-3.svg",
             "learning-curves.svg",
+            "report.html",
             "summary.json",
             "transformer-attention.svg",
             "transformer-block-1.svg",

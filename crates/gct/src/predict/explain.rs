@@ -43,6 +43,12 @@ pub struct Answer {
 }
 
 impl Explanation {
+    /// All that it says about pairs of nodes: the attention of each block and, for graph reconstruction, how probable an edge is.
+    pub fn layers(&self) -> Vec<Layer> {
+        let answer = self.connected.iter().map(|connected| answer(connected.clone()));
+        self.structure.layers.iter().cloned().chain(answer).collect()
+    }
+
     /// The links of a block, one per pair of nodes of which one attends to the other, the strongest first: the two nodes, and the mean
     /// of the attention both ways.
     pub fn links(&self, layer: usize) -> Vec<(usize, usize, f32)> {
@@ -170,8 +176,7 @@ impl<'a> Explainer<'a> {
     pub(crate) fn layers(&self, nodes: usize, attentions: Vec<Vec<f32>>, logits: &[f32]) -> Vec<Layer> {
         let mut layers = self.blocks(attentions);
         if *self.asker.task() == Task::GraphReconstruction {
-            let attention = matrix(nodes, logits);
-            layers.push(Layer { name: "answer".into(), part: Part::Probability, attention });
+            layers.push(answer(matrix(nodes, logits)));
         }
         layers
     }
@@ -202,11 +207,15 @@ impl<'a> Explainer<'a> {
                 .map(|(place, (label, logit))| Answer {
                     what: label,
                     probability: probability(*logit),
-                    truth: self.columns.get(place).and_then(|column| encounter.labels[*column]),
+                    truth: self.columns.get(place).and_then(|column| *encounter.labels.get(*column)?),
                 })
                 .collect(),
         }
     }
+}
+
+fn answer(connected: Vec<f32>) -> Layer {
+    Layer { name: "answer".into(), part: Part::Probability, attention: connected }
 }
 
 /// The probabilities of edges as a matrix.

@@ -17,13 +17,17 @@ use crate::evaluate::{attention_of, class_loss, pairs};
 use crate::graph;
 use crate::infer::{Asker, Reader, Which, in_rounds};
 use crate::metric::{CurveTally, log_loss};
+use crate::picture::{Layer, Part};
 use crate::predict::{Answer, Explainer};
 use crate::record::Encounter;
 use crate::run::Run;
 use crate::task::{Hide, Task};
 
 /// Answers that are told of an encounter.
-const ANSWERS: usize = 30;
+const ANSWERS: usize = 20;
+
+/// Steps in which the square root of a cell is kept.
+const STEPS: f32 = 127.0;
 
 /// An encounter in the list.
 #[derive(Debug, Clone, Serialize)]
@@ -92,7 +96,7 @@ pub(super) fn look(
                             .collect();
                     }
                     if !options.live {
-                        all.iter().for_each(|one| matrices.add(&one.attention));
+                        all.iter().for_each(|layer| matrices.add(layer));
                     }
                     rows.push(row(&explainer, encounter, (done, options.with_ids), &columns, &logits));
                     kept.extend(options.live.then(|| encounter.clone()));
@@ -195,7 +199,8 @@ impl CurvesOfTask {
     }
 }
 
-/// Matrices as bytes, compressed: a cell is the square of its byte over 255, so that weak links keep some digits.
+/// Matrices as bytes, compressed: a cell is the square of its byte over 127, so that weak links keep some digits. Of probabilities, which
+/// are the same both ways, only the upper half is there.
 struct Matrices(GzEncoder<Vec<u8>>);
 
 impl Matrices {
@@ -203,8 +208,11 @@ impl Matrices {
         Matrices(GzEncoder::new(Vec::new(), Compression::default()))
     }
 
-    fn add(&mut self, matrix: &[f32]) {
-        let bytes: Vec<u8> = matrix.iter().map(|cell| byte(*cell)).collect();
+    fn add(&mut self, layer: &Layer) {
+        let nodes = layer.attention.len().isqrt();
+        let is_told = |place: usize| layer.part != Part::Probability || place / nodes < place % nodes;
+        let told = |(place, cell): (usize, &f32)| if is_told(place) { byte(*cell) } else { 0 };
+        let bytes: Vec<u8> = layer.attention.iter().enumerate().map(told).collect();
         self.0.write_all(&bytes).expect("memory can be written");
     }
 
@@ -214,7 +222,7 @@ impl Matrices {
 }
 
 fn byte(cell: f32) -> u8 {
-    (255.0 * cell.clamp(0.0, 1.0).sqrt()).round() as u8
+    (STEPS * cell.clamp(0.0, 1.0).sqrt()).round() as u8
 }
 
 #[cfg(test)]
@@ -224,8 +232,8 @@ mod tests {
     #[test]
     fn bytes_keep_weak_links() {
         for cell in [0.0, 0.001, 0.02, 0.3, 1.0] {
-            let back = (f32::from(byte(cell)) / 255.0).powi(2);
-            assert!((back - cell).abs() < 0.005, "{cell} {back}");
+            let back = (f32::from(byte(cell)) / STEPS).powi(2);
+            assert!((back - cell).abs() < 0.008, "{cell} {back}");
         }
         assert!(byte(0.0005) > 0);
     }

@@ -37,14 +37,15 @@ impl Map {
         }
         let ([x, y], explained) = principal(vectors);
         let nearest = nearest(vectors);
-        let picked = |pick: fn(&(usize, f64)) -> f64| {
-            nearest.iter().map(|near| near.iter().map(|one| round(pick(one))).collect()).collect()
-        };
+        let two_digits = |cosine: f64| (cosine * 100.0).round() / 100.0;
         Some(Map {
             x,
             y,
             explained: explained.map(round),
-            similarity: picked(|near| near.1),
+            similarity: nearest
+                .iter()
+                .map(|near| near.iter().map(|one| two_digits(one.1)).collect())
+                .collect(),
             neighbours: nearest.iter().map(|near| near.iter().map(|one| one.0).collect()).collect(),
         })
     }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::net::SocketAddr;
 
+use gct::infer::Which;
+use gct::report::Options;
+use gct::split::Part;
 use gct_serve::{Error, Page, Server, Settings, Token};
 
 use crate::home::{Home, Served, home};
@@ -109,26 +112,42 @@ fn every_answer_has_the_headers_that_keep_browsers_safe() {
 }
 
 #[test]
-fn the_page_is_served_with_its_own_policy() {
+fn the_page_is_served_with_its_own_policy_and_explains_its_encounters() {
     let home = home();
-    let page = Page {
-        html: "<!doctype html><title>report</title>".into(),
-        policy: "default-src 'self'; frame-ancestors 'none'".into(),
-        report: b"{\"live\":true}".into(),
-        explanation: Box::new(|index, number| {
-            (index == 0 && number == 7).then(|| format!("{{\"number\":{number}}}").into_bytes())
-        }),
-    };
-    let served = Served::with(home.run("graph_reconstruction"), |_| {}, Some(page));
+    let run = home.run("diagnosis_treatment");
+    let dataset = run.dataset().unwrap();
+    let options = Options { encounters: 4, ..Options::default() };
+    let page = Page::gather(&run, &dataset, Which::Part(Part::Test), options, &|_| Ok(())).unwrap();
+    let served = Served::with(run, |_| {}, Some(page));
     let get = |path: &str| served.client().get(path);
-    assert_eq!(get("/").text(), "<!doctype html><title>report</title>");
-    assert_eq!(
-        get("/").header("content-security-policy"),
-        Some("default-src 'self'; frame-ancestors 'none'")
-    );
-    assert_eq!(get("/page/report.json").json()["live"], true);
-    assert_eq!(get("/page/runs/0/encounters/7").json()["number"], 7);
-    for path in ["/page/runs/1/encounters/7", "/page/runs/0/encounters/8", "/page/runs/-1/encounters/7"] {
+    assert!(get("/").text().contains(r#"{"live":true}"#));
+    let policy = get("/").header("content-security-policy").unwrap().to_owned();
+    assert!(policy.contains("script-src 'sha256-") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    let report = get("/page/report.json").json();
+    let rows = report["runs"][0]["encounters"].as_array().unwrap();
+    assert_eq!((report["live"].as_bool(), rows.len()), (Some(true), 4));
+    assert_eq!(report["runs"][0]["matrices"], serde_json::Value::Null);
+    for (number, row) in (1..).zip(rows) {
+        let explanation = get(&format!("/page/runs/0/encounters/{number}")).json();
+        assert_eq!(
+            explanation["nodes"].as_array().unwrap().len(),
+            1 + row["codes"].as_array().unwrap().len()
+        );
+        assert_eq!(explanation["edges"], row["edges"]);
+        for (told, listed) in
+            explanation["answers"].as_array().unwrap().iter().zip(row["answers"].as_array().unwrap())
+        {
+            assert_eq!((&told["what"], &told["truth"]), (&listed["what"], &listed["truth"]));
+            let apart = told["probability"].as_f64().unwrap() - listed["probability"].as_f64().unwrap();
+            assert!(apart.abs() <= 5.1e-5, "{told} {listed}");
+        }
+    }
+    for path in [
+        "/page/runs/1/encounters/1",
+        "/page/runs/0/encounters/5",
+        "/page/runs/0/encounters/0",
+        "/page/runs/-1/encounters/1",
+    ] {
         assert_eq!(get(path).refusal().0, 404, "{path}");
     }
 }

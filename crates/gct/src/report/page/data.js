@@ -76,8 +76,17 @@ async function gunzip(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** A byte stands for the square of its share of 255: small attention needs the finer steps. */
-const CELLS = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
+/** A byte stands for the square of its share of 127: small attention needs the finer steps. */
+const CELLS = Float32Array.from({ length: 128 }, (_, byte) => (byte / 127) ** 2);
+
+/** The matrix of a layer. Probabilities are the same both ways, and only the upper half of them is in the file. */
+function unpack(layer, bytes, n) {
+  const matrix = Float32Array.from(bytes, byte => CELLS[byte]);
+  if (layer.kind === "probability") {
+    for (let i = 0; i < n; i++) for (let j = 0; j < i; j++) matrix[i * n + j] = matrix[j * n + i];
+  }
+  return { ...layer, matrix };
+}
 
 /** One encounter as all views want it: nodes, layers with their matrices, true edges, answers. */
 async function explanationOf(report, run, place) {
@@ -94,7 +103,7 @@ async function explanationOf(report, run, place) {
     const { bytes, starts } = await matricesOf(run);
     layers = run.layers.map((layer, l) => {
       const start = starts[place] + l * cells;
-      return { ...layer, matrix: Float32Array.from(bytes.subarray(start, start + cells), byte => CELLS[byte]) };
+      return unpack(layer, bytes.subarray(start, start + cells), nodes.length);
     });
   }
   return { ...about, nodes, layers, edges: encounter.edges, hidden: encounter.hidden, answers: encounter.answers, unknown: [] };
