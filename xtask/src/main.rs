@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod browser;
 mod python;
+mod serving;
 mod test;
 mod tidy;
 
@@ -22,7 +24,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must pass: format, lints, tidy, Rust tests, Python tests
+    /// Everything that must pass: format, lints, tidy, Rust tests, Python tests, a walk through the page in a browser
     Test(test::Arguments),
     /// The rules of the house that no compiler checks: module order, paths in documents, dependencies
     Tidy,

@@ -3,13 +3,17 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::{cargo, execute, python, target, tidy};
+use crate::{browser, cargo, execute, python, target, tidy};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Leave out the tests that need packages from PyPI, for a machine without a network
     #[arg(long)]
     no_python: bool,
+
+    /// Leave out the tests that need node, npm and chromium
+    #[arg(long)]
+    no_browser: bool,
 }
 
 fn run_step(name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -36,13 +40,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         execute(cargo().args(rustdoc).env("RUSTDOCFLAGS", "--deny warnings"))
     })?;
     run_step("Rust tests", || execute(cargo().args(["test", "--workspace", "--locked"])))?;
+    // The tests before have built the programs. Asking for them alone would build the query engine once more, with other features.
+    let debug = target().join("debug");
+    if arguments.no_browser {
+        println!("--- browser tests left out (--no-browser)");
+    } else {
+        run_step("browser tests", || browser::test(&debug.join("gct")))?;
+    }
     if arguments.no_python {
         println!("--- Python tests left out (--no-python)");
         return Ok(());
     }
     run_step("Python tests", || {
-        // The tests before have built the programs. Asking for them alone would build the query engine once more, with other features.
-        let debug = target().join("debug");
         let mut pytest = python::command()?;
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "reference"]);
         execute(pytest.env("GCT", debug.join("gct")).env("GCT_METRICS", debug.join("examples/metrics")))

@@ -1,15 +1,16 @@
 //! `cargo xtask bench serve`: a server on this machine and a client beside it, and the same model without either.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::measure;
+use crate::serving::Serving;
 use crate::{cargo, execute, root, target};
 
 /// Server and model have so many threads each, and the client runs beside them.
@@ -17,41 +18,6 @@ const THREADS: &str = "2";
 
 /// How long each figure is measured.
 const SECONDS: &str = "4";
-
-/// A run that is being served.
-struct Serving {
-    child: Child,
-    address: String,
-}
-
-impl Serving {
-    fn start(command: &mut Command) -> Result<Self> {
-        let mut child =
-            command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;
-        let mut lines = BufReader::new(child.stdout.take().context("it has no output")?).lines();
-        let address = lines.find_map(|line| {
-            let line = line.ok()?;
-            Some(line.split_once("http://")?.1.trim_end_matches('"').to_owned())
-        });
-        match address {
-            Some(address) => Ok(Serving { child, address }),
-            None => bail!("{command:?} did not say where it listens"),
-        }
-    }
-
-    fn resident_mb(&self) -> Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let field = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        Ok(field.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 pub(super) fn run(json_file: Option<&Path>, soak: Option<u64>) -> Result<bool> {
     // Both at once: what they share has the same features and is built once.
@@ -65,7 +31,8 @@ pub(super) fn run(json_file: Option<&Path>, soak: Option<u64>) -> Result<bool> {
     };
     measure(&mut gct("synth --out data --encounters 4000"))?;
     measure(&mut gct("train --data data --task label:d1_m1 --model gct --steps 20 --out run"))?;
-    let serving = Serving::start(&mut gct(&format!("serve run --listen 127.0.0.1:0 --threads {THREADS}")))?;
+    let serving =
+        Serving::start(&mut gct(&format!("serve run --listen 127.0.0.1:0 --no-page --threads {THREADS}")))?;
     let client = |arguments: &[&str]| {
         let mut command = Command::new(target().join("release/examples/bench_client"));
         command.current_dir(home.path()).args(["run", &serving.address]).args(arguments);
