@@ -1,7 +1,7 @@
 //! What runs found, as one page to look at: figures and curves, encounters with what a model believes about them, the links it
-//! believes in over all of them, its codes on a map. A [`Report`] is plain data; [`html`] makes it a file that fetches nothing.
+//! believes in over all of them, its codes on a map. A `Report` is plain data; `html` makes it a file that fetches nothing.
 //!
-//! Identifiers are left out unless they are asked for. With [`Options::min_cell`] no count below it is told, and codes that occur in
+//! Identifiers are left out unless they are asked for. With `Options::min_cell` no count below it is told, and codes that occur in
 //! fewer encounters lose their names.
 
 mod encounters;
