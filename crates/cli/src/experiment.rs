@@ -10,7 +10,7 @@ use gct::dataset::{Dataset, Overwrite};
 use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
 use gct::infer::Which;
 use gct::overrides::merge;
-use gct::report::{Looked, Options};
+use gct::report::Looked;
 use gct::run::Run;
 use gct::split::Part;
 use gct::synth::Progress;
@@ -110,8 +110,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), watch);
     display.finish();
     let outcome = outcome.map_err(terminal::go_on_again)?;
+    tables(std::slice::from_ref(&experiment), out, Some(&outcome), arguments.json)?;
     page(&experiment, &dataset, out, quiet)?;
-    tables(&[experiment], out, Some(&outcome), arguments.json)?;
     match &outcome.failed[..] {
         [] => Ok(()),
         failed => bail!("{} trials failed: {}", failed.len(), failed.join(", ")),
@@ -149,7 +149,8 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
     let looked: Vec<Looked<'_>> = (runs.iter())
         .map(|(name, run)| Looked { name: name.clone(), run, dataset, which: Which::Part(Part::Test) })
         .collect();
-    let html = crate::report::page(&looked, Options { encounters: 50, ..Options::default() }, quiet)?;
+    let options = crate::report::unasked(dataset, 50);
+    let html = crate::report::page(&looked, options, quiet)?;
     Ok(write(&out.join(format!("{}.html", experiment.name)), &html, Overwrite::Replace)?)
 }
 

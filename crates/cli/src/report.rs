@@ -20,7 +20,7 @@ use crate::train::heed;
 /// Make one page to look at: figures and curves, encounters with what the model believes, its links, a map of codes
 ///
 /// The page is a single file that needs no network. It holds codes of single encounters, without identifiers unless --with-ids is given;
-/// with --min-cell it holds no encounters, unless --encounters asks for them.
+/// with --min-cell it holds none.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct report runs/gct --out report.html
@@ -61,7 +61,7 @@ pub(crate) struct LookArguments {
     #[arg(long)]
     pub(crate) with_ids: bool,
 
-    /// Tell no count from 1 to below N, and no name of a code that fewer encounters have
+    /// Show no encounter, no count from 1 to below N, and no code that fewer encounters have
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) min_cell: u64,
 
@@ -104,6 +104,12 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let size = count(html.len() as u64 / 1000);
     Ok(terminal::print(&format!("{}, {size} kB; open it in a browser\n", out.display()))?)
+}
+
+/// For a page that nobody asked for: encounters are on it only if no patient stands behind them.
+pub(crate) fn unasked(dataset: &Dataset, encounters: usize) -> Options {
+    let is_made_up = dataset.manifest().source.kind == gct::synth::SOURCE;
+    Options { encounters: if is_made_up { encounters } else { 0 }, ..Options::default() }
 }
 
 /// The page of some runs.

@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         log: (!quiet).then_some(log),
     };
     let run = Run::open(&arguments.run)?;
-    let page = page(arguments, &run, quiet)?;
+    let page = page(arguments, &run, settings.token.is_some(), quiet)?;
     let server = Server::start(run, settings, page)?;
     let address = format!("http://{}", server.address());
     if arguments.json {
@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 }
 
 /// The page, unless it is not wanted or the data are gone.
-fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
+fn page(arguments: &Arguments, run: &Run, has_token: bool, quiet: bool) -> Result<Option<Page>> {
     if arguments.no_page || run.settings().model.needs_edges() {
         return Ok(None);
     }
@@ -131,9 +131,27 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
     };
     let which = Which::default_for(run, &dataset);
     let bar = terminal::progress(2 * asked::about(&dataset, which), "looking at encounters", quiet);
-    let page = Page::gather(run, &dataset, which, arguments.look.options(PAGE), &heed(&bar));
+    // Whoever has an account on this machine could look at them.
+    let is_open = !has_token && dataset.manifest().source.kind != gct::synth::SOURCE;
+    if is_open && arguments.look.encounters.is_none() && !quiet {
+        say(
+            "the page shows no encounters without --token-file; --encounters N shows them to everybody on this machine",
+        );
+    }
+    let options = arguments.look.options(if is_open { 0 } else { PAGE });
+    let page = Page::gather(run, &dataset, which, options, &heed(&bar));
     bar.finish_and_clear();
-    Ok(Some(page?))
+    match page {
+        Ok(page) => Ok(Some(page)),
+        Err(error @ gct::Error::Interrupted) => Err(error.into()),
+        Err(error) if arguments.data.is_none() => {
+            if !quiet {
+                say(&format!("there is no page: {error}"));
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A line for whoever watches. If nobody does, it is served all the same.

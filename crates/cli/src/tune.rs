@@ -150,8 +150,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     display.finish();
     let tuning = tuning.map_err(terminal::go_on_again)?;
     tune::write(&tuning)?;
-    page(&tuning, &dataset, &arguments.out, quiet)?;
-    report(arguments, &tuning)
+    report(arguments, &tuning)?;
+    page(&tuning, &dataset, &arguments.out, quiet)
 }
 
 fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
@@ -190,7 +190,8 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
     let run = Run::open(&folder)?;
     let name = format!("trial {}", trial + 1);
     let looked = Looked { name, run: &run, dataset, which: Which::Part(Part::Validation) };
-    let html = crate::report::page(&[looked], Options::default(), quiet)?;
+    let options = crate::report::unasked(dataset, Options::default().encounters);
+    let html = crate::report::page(&[looked], options, quiet)?;
     Ok(write(&out.join("report.html"), &html, Overwrite::Replace)?)
 }
 

@@ -1,5 +1,6 @@
 //! The page for a browser: the report on a run, alive. It is optional; without it there is a line that says where the API is.
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderName, header};
@@ -20,10 +21,10 @@ use crate::words::Question;
 
 /// What the page consists of.
 pub struct Page {
-    html: String,
+    html: Bytes,
     policy: String,
     /// The JSON of `/page/report.json`.
-    report: Vec<u8>,
+    report: Bytes,
     /// Those that can be looked at, in the order of their numbers, which begin with 1.
     encounters: Vec<Encounter>,
     /// Where they have the labels of the task.
@@ -48,9 +49,9 @@ impl Page {
         let encounters = report.runs.iter_mut().flat_map(|run| std::mem::take(&mut run.kept)).collect();
         let report::Page { html, policy } = report::page();
         Ok(Page {
-            html,
+            html: html.into(),
             policy,
-            report: serde_json::to_vec(&report).expect("a report has only text keys"),
+            report: serde_json::to_vec(&report).expect("a report has only text keys").into(),
             encounters,
             columns: run.settings().task.columns(&dataset.manifest().labels)?,
         })
@@ -73,7 +74,7 @@ pub(crate) fn routes() -> axum::Router<Shared> {
 async fn html(State(app): State<Shared>) -> Response {
     let (html, policy) = match &app.page {
         Some(page) => (page.html.clone(), page.policy.clone()),
-        None => (PLACEHOLDER.to_owned(), POLICY.to_owned()),
+        None => (Bytes::from_static(PLACEHOLDER.as_bytes()), POLICY.to_owned()),
     };
     let policy_header: HeaderName = header::CONTENT_SECURITY_POLICY;
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (policy_header, policy)], html)
@@ -102,6 +103,6 @@ async fn explanation(
     }
 }
 
-fn of_json(text: Vec<u8>) -> Response {
+fn of_json(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

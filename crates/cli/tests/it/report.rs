@@ -97,18 +97,28 @@ fn small_cells_are_not_told() {
     let run = &page["runs"][0];
     assert_eq!(run["encounters"], serde_json::json!([]));
     let counts = run["codes"]["count"].as_array().unwrap();
-    assert!(counts.iter().any(Value::is_null) && counts.iter().any(Value::is_u64));
-    for (count, code) in counts.iter().zip(run["codes"]["code"].as_array().unwrap()) {
-        assert_eq!(count.is_null(), code == "(rare)");
-        assert!(count.as_u64().is_none_or(|count| count >= 11));
+    assert!(!counts.is_empty() && counts.iter().all(|count| count.as_u64().unwrap() >= 11));
+    assert_eq!(counts.len(), run["map"]["x"].as_array().unwrap().len());
+    assert_eq!(run["structure"]["blocks"].as_array().unwrap().len(), 3, "sums over all encounters are told");
+    let all = report(&home, "graph_reconstruction-gct");
+    assert!(all["runs"][0]["codes"]["count"].as_array().unwrap().len() > counts.len());
+    let names = |of: &Value, place: &Value| of["codes"]["code"][place.as_u64().unwrap() as usize].clone();
+    for link in run["links"].as_array().unwrap() {
+        let same = |other: &&Value| {
+            names(&all["runs"][0], &other["cause"]) == names(run, &link["cause"])
+                && names(&all["runs"][0], &other["effect"]) == names(run, &link["effect"])
+        };
+        let other = all["runs"][0]["links"].as_array().unwrap().iter().find(same).unwrap();
+        assert_eq!(other["mean"], link["mean"]);
     }
     for link in run["links"].as_array().unwrap() {
         let (both, truly) = (link["encounters"].as_u64().unwrap(), link["true"].as_u64());
         assert!(both >= 11 && truly.is_none_or(|truly| truly == 0 || truly >= 11), "{link}");
     }
-    // Asked for, encounters are there all the same.
-    let page = report(&home, "graph_reconstruction-gct --min-cell 11 --encounters 3");
-    assert_eq!(page["runs"][0]["encounters"].as_array().unwrap().len(), 3);
+    gct(&home, "report graph_reconstruction-gct --min-cell 11 --encounters 3 --out other.html")
+        .assert()
+        .failure();
+    assert!(!home.join("other.html").exists());
 }
 
 #[test]

@@ -66,23 +66,58 @@ impl CurveTally {
         bin.said += probability;
     }
 
-    /// The curves; `None` without both classes. Bins in which fewer than `min_cell` things happened, or did not, tell nothing.
+    /// The curves; `None` without both classes, or if one has fewer than `min_cell` predictions. Between points, and in bins, are as
+    /// many or none: otherwise they tell nothing.
     pub fn curves(self, min_cell: u64) -> Option<Curves> {
         let steps = self.ranking.steps();
         let &(positives, negatives) = steps.last()?;
-        if positives == 0 || negatives == 0 {
+        if positives < min_cell.max(1) || negatives < min_cell.max(1) {
             return None;
         }
+        let steps = far_apart(steps, min_cell);
         let rate = |part: u64, of: u64| part as f64 / of as f64;
         let precision = |&(hits, misses): &(u64, u64)| [rate(hits, positives), rate(hits, hits + misses)];
         let roc = |&(hits, misses): &(u64, u64)| [rate(misses, negatives), rate(hits, positives)];
         Some(Curves {
-            prevalence: rate(positives, positives + negatives),
+            prevalence: three_digits(rate(positives, positives + negatives)),
             precision_recall: thinned(steps.iter().map(precision)),
             roc: thinned(std::iter::once([0.0, 0.0]).chain(steps.iter().map(roc))),
-            calibration: (0..BINS).map(|place| self.bins[place].told(place, min_cell)).collect(),
+            calibration: calibration(&self.bins, min_cell),
         })
     }
+}
+
+fn calibration(bins: &[Bin], min_cell: u64) -> Vec<CalibrationBin> {
+    let mut bins: Vec<CalibrationBin> =
+        bins.iter().enumerate().map(|(place, bin)| bin.told(place, min_cell)).collect();
+    // A single one that is not told could be had by subtraction.
+    if bins.iter().filter(|bin| bin.count.is_none()).count() == 1
+        && let Some(smallest) = bins.iter_mut().filter(|bin| bin.count > Some(0)).min_by_key(|bin| bin.count)
+    {
+        (smallest.count, smallest.said, smallest.happened) = (None, None, None);
+    }
+    bins
+}
+
+/// The steps that are so many positives and negatives, or none, away from the one before and from the end.
+fn far_apart(steps: Vec<(u64, u64)>, min_cell: u64) -> Vec<(u64, u64)> {
+    let Some(&end) = steps.last().filter(|_| min_cell > 1) else { return steps };
+    let is_far = |from: (u64, u64), to: (u64, u64)| {
+        [to.0 - from.0, to.1 - from.1].iter().all(|apart| *apart == 0 || *apart >= min_cell)
+    };
+    let mut kept = Vec::new();
+    let mut last = (0, 0);
+    for step in steps {
+        if is_far(last, step) && is_far(step, end) {
+            kept.push(step);
+            last = step;
+        }
+    }
+    kept
+}
+
+fn three_digits(share: f64) -> f64 {
+    (share * 1000.0).round() / 1000.0
 }
 
 impl Bin {
@@ -156,7 +191,8 @@ mod tests {
         let high = curves.calibration[8];
         assert_eq!((high.count, high.said, high.happened), (None, None, None));
         let low = curves.calibration[1];
-        assert_eq!((low.count, low.happened), (Some(20), Some(0.0)), "nobody is in a cell of none");
+        assert_eq!((low.count, low.happened), (None, None), "else the other could be had by subtraction");
+        assert_eq!(tally(&[(1.0, true), (1.0, false)]).curves(2), None);
     }
 
     #[test]
@@ -167,6 +203,6 @@ mod tests {
             assert!(curve.len() <= 3 * POINTS, "{}", curve.len());
         }
         assert_eq!((curves.roc[0], curves.roc.last()), ([0.0, 0.0], Some(&[1.0, 1.0])));
-        assert_eq!(curves.precision_recall.last(), Some(&[1.0, curves.prevalence]));
+        assert_eq!(curves.precision_recall.last(), Some(&[1.0, 1667.0 / 5000.0]));
     }
 }

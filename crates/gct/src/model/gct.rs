@@ -166,7 +166,10 @@ impl Gct {
     /// What a sum of divergences over nodes, blocks and heads is multiplied with to make the regulariser.
     fn share(&self, pass: Pass) -> f64 {
         let blocks = match self.config.regularizer {
-            Regularizer::Released => (self.config.blocks - 1).max(1) as f64,
+            Regularizer::Released => {
+                let attending = (0..self.config.blocks).filter(|block| self.config.attends(*block)).count();
+                attending.max(1) as f64
+            }
             Regularizer::Paper => 1.0,
         };
         1.0 / (pass.batch_nodes as f64 * blocks * self.config.attention.heads as f64)

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::{attention_of, nothing_to_ask, pairs};
 use crate::graph;
 use crate::infer::{Asker, Reader, Which};
-use crate::model::Config;
+use crate::model::{Config, PriorRole};
 use crate::picture::{Kind, Layer, Node, Part, Structure};
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
@@ -166,7 +166,9 @@ impl<'a> Explainer<'a> {
     /// The attention of each block, named.
     pub(crate) fn blocks(&self, attentions: Vec<Vec<f32>>) -> Vec<Layer> {
         let layer = |(block, attention): (usize, Vec<f32>)| match self.asker.model().config() {
-            Config::Gct(_) if block == 0 => Layer { name: "P".into(), part: Part::Prior, attention },
+            Config::Gct(config) if block == 0 && config.prior == PriorRole::Replaces => {
+                Layer { name: "P".into(), part: Part::Prior, attention }
+            }
             _ => Layer { name: format!("block {}", block + 1), part: Part::Attention, attention },
         };
         attentions.into_iter().enumerate().map(layer).collect()

@@ -81,20 +81,20 @@ pub(super) fn look(
                 let (nodes, adjacency) = (graph::Nodes::of(encounter).len(), graph::adjacency(encounter));
                 curves.add(encounter, adjacency.as_deref(), &logits);
                 let all = explainer.layers(nodes, attention, &logits);
+                if layers.is_empty() {
+                    let named = |one: &Layer| LayerName { name: one.name.clone(), kind: one.part };
+                    layers = all.iter().map(named).collect();
+                }
                 if let Some(last) = all.last() {
                     let mean = |i: usize, j: usize| {
                         0.5 * (last.attention[i * nodes + j] + last.attention[j * nodes + i])
                     };
-                    links.add(encounter, adjacency.as_deref(), mean, place);
+                    // Of a diagnosis that the model did not see it says nothing.
+                    let hidden = asker.example(encounter).hidden.map(|(node, _)| node);
+                    links.add(encounter, hidden, adjacency.as_deref(), mean, place);
                 }
                 done += 1;
                 if rows.len() < options.encounters {
-                    if layers.is_empty() {
-                        layers = all
-                            .iter()
-                            .map(|one| LayerName { name: one.name.clone(), kind: one.part })
-                            .collect();
-                    }
                     if !options.live {
                         all.iter().for_each(|layer| matrices.add(layer));
                     }

@@ -42,10 +42,11 @@ struct Sum {
 
 impl Links {
     /// Adds what a model said of an encounter: `strength(i, j)` is how strongly it connected two nodes, `code` where a code stands
-    /// among all codes.
+    /// among all codes. A node that was hidden from it is left out.
     pub(super) fn add(
         &mut self,
         encounter: &Encounter,
+        hidden: Option<usize>,
         adjacency: Option<&[bool]>,
         strength: impl Fn(usize, usize) -> f32,
         code: impl Fn(CodeKind, u32) -> u32,
@@ -55,7 +56,8 @@ impl Links {
         for (causes, effects) in
             [(CodeKind::Diagnosis, CodeKind::Treatment), (CodeKind::Treatment, CodeKind::Lab)]
         {
-            for (i, cause) in nodes.range(causes).zip(&encounter.codes[causes]) {
+            let seen = nodes.range(causes).zip(&encounter.codes[causes]).filter(|(i, _)| Some(*i) != hidden);
+            for (i, cause) in seen {
                 for (j, effect) in nodes.range(effects).zip(&encounter.codes[effects]) {
                     let sum = self.sums.entry((code(causes, *cause), code(effects, *effect))).or_default();
                     sum.encounters += 1;
@@ -119,8 +121,8 @@ mod tests {
         let strength = |i: usize, j: usize| if (i, j) == (1, 2) { 0.5 } else { 0.1 };
         let mut edges = vec![false; 25];
         edges[5 + 2] = true;
-        links.add(&encounter, Some(&edges), strength, code);
-        links.add(&encounter, Some(&[false; 25]), strength, code);
+        links.add(&encounter, None, Some(&edges), strength, code);
+        links.add(&encounter, None, Some(&[false; 25]), strength, code);
         let told = links.finish(0);
         let strongest = Link { cause: 7, effect: 101, encounters: 2, mean: 0.5, truly: Some(1) };
         assert_eq!(told[0], strongest);
@@ -128,26 +130,33 @@ mod tests {
     }
 
     #[test]
+    fn what_was_hidden_links_nothing() {
+        let mut links = Links::default();
+        links.add(&encounter(), Some(1), None, |_, _| 0.5, code);
+        assert!(links.finish(0).iter().all(|link| link.cause >= 100), "only treatments are causes");
+    }
+
+    #[test]
     fn small_counts_are_not_told() {
         let (mut links, encounter) = (Links::default(), encounter());
         let mut edges = vec![false; 25];
         edges[5 + 2] = true;
-        links.add(&encounter, Some(&edges), |_, _| 0.5, code);
+        links.add(&encounter, None, Some(&edges), |_, _| 0.5, code);
         for _ in 0..10 {
-            links.add(&encounter, Some(&[false; 25]), |_, _| 0.5, code);
+            links.add(&encounter, None, Some(&[false; 25]), |_, _| 0.5, code);
         }
         let told = links.finish(11);
         assert_eq!(told[0].truly, None, "one of eleven is a small cell");
         assert_eq!(told[1].truly, Some(0));
         let mut few = Links::default();
-        few.add(&encounter, None, |_, _| 0.5, code);
+        few.add(&encounter, None, None, |_, _| 0.5, code);
         assert_eq!(few.finish(2), []);
     }
 
     #[test]
     fn truth_is_not_told_where_it_is_not_known() {
         let mut links = Links::default();
-        links.add(&encounter(), None, |_, _| 0.5, code);
+        links.add(&encounter(), None, None, |_, _| 0.5, code);
         assert!(links.finish(0).iter().all(|link| link.truly.is_none()));
     }
 }

@@ -1,8 +1,8 @@
 //! What runs found, as one page to look at: figures and curves, encounters with what a model believes about them, the links it
 //! believes in over all of them, its codes on a map. A `Report` is plain data; `html` makes it a file that fetches nothing.
 //!
-//! Identifiers are left out unless they are asked for. With `Options::min_cell` no count below it is told, and codes that occur in
-//! fewer encounters lose their names.
+//! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no count below it is told, and codes
+//! that occur in fewer encounters are left out.
 
 mod encounters;
 mod html;
@@ -18,7 +18,7 @@ pub use links::Link;
 pub use map::Map;
 
 use crate::dataset::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation, Scores};
 use crate::infer::Which;
 use crate::metric::{Bootstrap, Curves};
@@ -138,7 +138,7 @@ struct About {
     encounters: u64,
     training: u64,
     asked: u64,
-    left_out: u64,
+    left_out: Option<u64>,
     codes: PerKind<usize>,
 }
 
@@ -176,13 +176,13 @@ struct NamedCurves {
     curves: Curves,
 }
 
-/// All codes that the run knows: diagnoses, treatments, labs.
+/// Codes that the run knows: diagnoses, treatments, labs.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Codes {
     kind: Vec<u8>,
     code: Vec<String>,
     description: Vec<Option<String>>,
-    count: Vec<Option<u64>>,
+    count: Vec<u64>,
 }
 
 /// A part of a model that can be looked at.
@@ -211,6 +211,13 @@ pub fn gather(
     options: Options,
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Report> {
+    if options.min_cell > 1 && options.encounters > 0 {
+        return Err(Error::setting(
+            "encounters",
+            options.encounters,
+            "0 with a smallest cell: each is a single patient",
+        ));
+    }
     let (mut runs, mut done) = (Vec::new(), 0);
     for one in looked {
         let report = of_run(one, options, &|now| progress(done + now))?;
@@ -234,10 +241,9 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
     let seen = encounters::look(run, dataset, *which, options, &|now| progress(asked + now))?;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
     let rows = model.embedding_rows();
-    let vectors: Vec<&[f32]> = (CodeKind::ALL.into_iter())
-        .flat_map(|kind| (0..rows.codes(kind) as u32).map(move |id| rows.code(kind, id)))
-        .map(|row| model.embedding(row))
-        .collect();
+    let told = Told::new(run, options.min_cell);
+    let vectors: Vec<&[f32]> =
+        told.codes.iter().map(|(kind, id)| model.embedding(rows.code(*kind, *id))).collect();
     Ok(RunReport {
         name: name.clone(),
         model: settings.model.name(),
@@ -249,14 +255,16 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
             encounters: dataset.manifest().encounters,
             training: run.manifest().training_encounters,
             asked,
-            left_out: evaluation.left_out,
+            left_out: Some(evaluation.left_out).filter(|count| !(1..options.min_cell).contains(count)),
             codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
         },
         settings: flat(&overrides::table(settings)),
         steps: entries.last().map_or(0, |entry| entry.step),
         seconds: round(entries.last().map_or(0.0, |entry| entry.seconds)),
         figures: figures(&evaluation.scores),
+        // Where there is no curve, one of the two answers is too rare to be told.
         labels: (evaluation.labels.iter())
+            .filter(|(name, _)| options.min_cell <= 1 || seen.curves.iter().any(|curve| curve.name == *name))
             .map(|(name, scores)| LabelFigures { name: name.clone(), figures: figures(scores) })
             .collect(),
         learning: Learning {
@@ -270,12 +278,12 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
                 .collect(),
         },
         curves: seen.curves,
-        codes: codes(run, options.min_cell),
+        codes: told.names(run),
         structure: structure(&evaluation, &seen.layers),
         layers: seen.layers,
         encounters: seen.rows,
         matrices: seen.matrices,
-        links: seen.links,
+        links: told.links(seen.links),
         map: Map::of(&vectors),
         kept: seen.kept,
     })
@@ -315,18 +323,44 @@ fn structure(evaluation: &Evaluation, layers: &[LayerName]) -> Option<StructureF
     })
 }
 
-fn codes(run: &Run, min_cell: u64) -> Codes {
-    let mut codes = Codes::default();
-    for (number, kind) in (1..).zip(CodeKind::ALL) {
-        for code in &run.vocabulary()[kind] {
-            let is_rare = code.count < min_cell;
-            codes.kind.push(number);
-            codes.code.push(if is_rare { "(rare)".into() } else { code.code.clone() });
-            codes.description.push(code.description.clone().filter(|_| !is_rare));
-            codes.count.push((!is_rare).then_some(code.count));
+/// The codes that are told: all, or those that enough encounters have.
+struct Told {
+    codes: Vec<(CodeKind, u32)>,
+    /// Where each of all codes is among them.
+    places: Vec<Option<usize>>,
+}
+
+impl Told {
+    fn new(run: &Run, min_cell: u64) -> Self {
+        let (mut codes, mut places) = (Vec::new(), Vec::new());
+        for kind in CodeKind::ALL {
+            for (id, code) in (0..).zip(&run.vocabulary()[kind]) {
+                let is_told = code.count >= min_cell;
+                places.push(is_told.then_some(codes.len()));
+                codes.extend(is_told.then_some((kind, id)));
+            }
         }
+        Told { codes, places }
     }
-    codes
+
+    fn names(&self, run: &Run) -> Codes {
+        let mut names = Codes::default();
+        for (kind, id) in &self.codes {
+            let code = &run.vocabulary()[*kind][*id as usize];
+            names.kind.push(1 + *kind as u8);
+            names.code.push(code.code.clone());
+            names.description.push(code.description.clone());
+            names.count.push(code.count);
+        }
+        names
+    }
+
+    fn links(&self, links: Vec<Link>) -> Vec<Link> {
+        let link = |link: Link| {
+            Some(Link { cause: self.places[link.cause]?, effect: self.places[link.effect]?, ..link })
+        };
+        links.into_iter().filter_map(link).collect()
+    }
 }
 
 /// Settings by their names, dots between the parts.

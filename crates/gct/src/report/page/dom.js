@@ -74,9 +74,9 @@ function share(value) {
   return value < 0.001 ? "< 0.001" : value.toFixed(3);
 }
 
-/** A count of encounters; small ones were left out of the report where someone could be recognised by them. */
-function count(value, least, isKnown = true) {
-  return !known(value) && least > 0 && isKnown ? `< ${least}` : integer(value);
+/** A count of encounters; where it, or what is left beside it, is so small that someone could be recognised, the report does not tell it. */
+function count(value, least) {
+  return !known(value) && least > 0 ? "not told" : integer(value);
 }
 
 function duration(seconds) {

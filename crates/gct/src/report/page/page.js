@@ -13,7 +13,7 @@ function stateOf(report, hash) {
   const [section, query] = hash.replace(/^#/, "").split("?");
   const values = new URLSearchParams(query ?? "");
   const number = name => /^\d{1,9}$/.test(values.get(name) ?? "") ? Number(values.get(name)) : null;
-  const shown = section in SECTIONS && (section !== "ask" || report.live);
+  const shown = Object.hasOwn(SECTIONS, section) && (section !== "ask" || report.live);
   return {
     section: shown ? section : "overview",
     run: Math.max(0, report.runs.findIndex(run => run.name === values.get("run"))),

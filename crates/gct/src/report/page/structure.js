@@ -16,10 +16,7 @@ function structureSection(main, report, run) {
       : "This model does not mix nodes, so it has no attention to compare with the true edges.")));
   } else {
     const lines = key => peers(report, run).filter(({ each }) => each.structure).map(({ each, look, strong }) => ({ name: each.name, look, strong,
-      points: each.structure.blocks.flatMap((block, at) => {
-        const place = structure.blocks.indexOf(block);
-        return place >= 0 && known(each.structure[key][at]) ? [[place, each.structure[key][at]]] : [];
-      }) }));
+      points: each.structure[key].flatMap((value, place) => place < structure.blocks.length && known(value) ? [[place, value]] : []) }));
     const last = structure.blocks.length - 1;
     main.append(h("section", h("h2", "Attention and truth"),
       h("p.muted", `Over ${integer(structure.encounters)} encounters whose true edges are known, block by block.`),
