@@ -186,6 +186,23 @@ pub struct Encounter {
     pub labels: Vec<Option<bool>>,
 }
 
+#[cfg(test)]
+impl Encounter {
+    /// One that has codes and nothing else.
+    pub(crate) fn bare(codes: PerKind<Vec<u32>>) -> Self {
+        Encounter {
+            id: EncounterId::new("e"),
+            subject: SubjectId::new("s"),
+            start: None,
+            prediction_time: None,
+            part: None,
+            codes,
+            edges: None,
+            labels: vec![],
+        }
+    }
+}
+
 /// An entry of a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {

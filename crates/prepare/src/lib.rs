@@ -26,6 +26,9 @@ mod files;
 /// Where in a text file something is wrong.
 mod locate;
 
+/// The types of columns.
+mod columns;
+
 /// The tables of a source, typed.
 pub mod tables;
 

@@ -460,19 +460,9 @@ pub enum HiddenRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{EncounterId, SubjectId};
 
     fn encounter(diagnosis: &[u32], treatment: &[u32], lab: &[u32]) -> Encounter {
-        Encounter {
-            id: EncounterId::new("e"),
-            subject: SubjectId::new("s"),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() },
-            edges: None,
-            labels: vec![],
-        }
+        Encounter::bare(PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() })
     }
 
     /// Four encounters: diagnosis 0 is in all, treatment 0 in three of them, lab 0 in one.

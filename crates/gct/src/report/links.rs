@@ -95,20 +95,11 @@ fn is_small(sum: &Sum, min_cell: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{EncounterId, PerKind, SubjectId};
+    use crate::record::PerKind;
 
     /// The visit (0), a diagnosis (1), two treatments (2, 3), a lab (4).
     fn encounter() -> Encounter {
-        Encounter {
-            id: EncounterId::new("e"),
-            subject: SubjectId::new("s"),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] },
-            edges: None,
-            labels: vec![],
-        }
+        Encounter::bare(PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] })
     }
 
     fn code(kind: CodeKind, id: u32) -> u32 {

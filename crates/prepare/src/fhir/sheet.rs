@@ -13,9 +13,9 @@ use datafusion::parquet::file::properties::WriterProperties;
 use serde::Serialize;
 
 use super::unwritable;
+use crate::columns::data_type;
 use crate::error::Result;
 use crate::source::ColumnKind;
-use crate::tables::data_type;
 
 /// Rows that are written at once.
 const BATCH: usize = 8192;
