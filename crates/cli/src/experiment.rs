@@ -12,7 +12,6 @@ use gct::infer::Which;
 use gct::overrides::merge;
 use gct::report::Looked;
 use gct::run::Run;
-use gct::split::Part;
 use gct::synth::Progress;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -147,7 +146,12 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
         return Ok(());
     }
     let looked: Vec<Looked<'_>> = (runs.iter())
-        .map(|(name, run)| Looked { name: name.clone(), run, dataset, which: Which::Part(Part::Test) })
+        .map(|(name, run)| Looked {
+            name: name.clone(),
+            run,
+            dataset,
+            which: Which::Part(experiment.judged_by()),
+        })
         .collect();
     let options = crate::report::unasked(dataset, 50);
     let html = crate::report::page(&looked, options, quiet)?;
@@ -193,9 +197,10 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
     Ok(terminal::print(&text)?)
 }
 
-/// The test figures of each task, ours beside the paper's.
+/// The figures of each task that models are judged by, ours beside the paper's.
 fn summary(experiment: &Experiment, findings: &Findings) -> String {
-    let rows = findings.cells.iter().filter(|cell| cell.part == "test").map(|cell| {
+    let judge = experiment.judged_by().name();
+    let rows = findings.cells.iter().filter(|cell| cell.part == judge).map(|cell| {
         let with_sd = |mean: Option<f64>, sd: Option<f64>| match (mean, sd) {
             (Some(mean), Some(sd)) => format!("{mean:.4} ({sd:.4})"),
             (mean, _) => score(mean),
@@ -215,7 +220,7 @@ fn summary(experiment: &Experiment, findings: &Findings) -> String {
         return format!("{} encounters counted\n", count(statistics.encounters));
     }
     let beside = experiment.reference().map_or("-".into(), |reference| format!("beside {reference}"));
-    let header = ["test", "model", "ours", "paper", &beside, "splits"];
+    let header = [judge, "model", "ours", "paper", &beside, "splits"];
     format!(
         "{}{} of {} trials finished\n",
         terminal::table(&header, rows),

@@ -50,7 +50,7 @@ fn main() -> gct::Result<()> {
 }
 
 fn edges() -> HeadConfig {
-    HeadConfig::Edges { initial_bias: -3.0 }
+    HeadConfig::Edges { initial_bias: -3.0, kinds: true }
 }
 
 fn labels() -> HeadConfig {

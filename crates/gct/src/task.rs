@@ -174,7 +174,7 @@ impl Task {
     pub fn head(&self) -> HeadConfig {
         match self {
             // The log-odds of an edge in the synthetic data, where about 4 of 100 pairs are connected.
-            Task::GraphReconstruction => HeadConfig::Edges { initial_bias: -3.0 },
+            Task::GraphReconstruction => HeadConfig::Edges { initial_bias: -3.0, kinds: true },
             Task::MaskedDiagnosis => HeadConfig::HiddenDiagnosis,
             _ => HeadConfig::Labels { count: self.labels().len() },
         }

@@ -102,13 +102,22 @@ pub struct Leash<'a, A> {
     pub weight: f64,
 }
 
-/// Edge reconstruction's scale and bias among the parameters.
+/// Edge reconstruction's scale and biases among the parameters, as [`Decoder`](crate::loss::Decoder) has them.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderParameters {
     /// What inner products are multiplied with ...
     pub scale: Vector,
     /// ... and what is added, to make a logit.
     pub bias: Vector,
+}
+
+/// A graph whose edges are to be found.
+#[derive(Debug, Clone, Copy)]
+pub struct Connected<'a> {
+    /// The sizes of its groups of nodes.
+    pub sizes: &'a [usize],
+    /// Its edges, each once.
+    pub edges: &'a [(u32, u32)],
 }
 
 /// Operations on the nodes of a batch of graphs. Losses add `weight` times what they return to what is minimised.
@@ -168,13 +177,13 @@ pub trait Engine {
     /// The rows of some nodes, each given by its graph and its place there.
     fn select(&mut self, x: &Self::Matrix, nodes: &[(usize, usize)]) -> Self::Matrix;
 
-    /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. `edges` has one list per graph,
-    /// with each edge once; without a decoder, inner products are logits.
+    /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. Without a decoder, inner
+    /// products are logits.
     fn edge_loss(
         &mut self,
         z: &Self::Matrix,
         decoder: Option<DecoderParameters>,
-        edges: &[&[(u32, u32)]],
+        graphs: &[Connected<'_>],
         weight: f64,
     ) -> f64;
 

@@ -1,92 +1,182 @@
 //! Sums of losses over examples; whoever calls divides by their number.
 
+use std::ops::Range;
+
 use crate::Number;
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::level::vectorized;
 use crate::rows::{sum, total, transpose};
 
-/// What edge reconstruction does with a pair's inner product.
-#[derive(Debug, Clone, Copy)]
+/// What edge reconstruction does with the inner product of a pair: a factor, and what is added, make a logit. And the gradient of both.
+///
+/// There is a bias for every pair of the groups that nodes are in, in the order of [`pair_of_groups`]; or one for all pairs, and groups
+/// make no difference.
+#[derive(Debug, Clone)]
 pub struct Decoder<T> {
-    /// A factor ...
-    pub scale: T,
-    /// ... and what is added, to make a logit.
-    pub bias: T,
+    scale: T,
+    biases: Vec<T>,
+    /// The gradient with respect to the scale.
+    pub d_scale: f64,
+    /// The gradient with respect to biases.
+    pub d_biases: Vec<f64>,
+    graph: Columns<T>,
 }
 
-/// The gradient of a [`Decoder`].
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct DecoderGradient {
-    /// With respect to the scale.
-    pub scale: f64,
-    /// With respect to the bias.
-    pub bias: f64,
+/// The biases of one graph: for each of its groups a row, with a column per node.
+#[derive(Debug, Clone, Default)]
+struct Columns<T> {
+    stride: usize,
+    /// Where each group ends.
+    ends: Vec<usize>,
+    biases: Vec<T>,
+    d_biases: Vec<T>,
+}
+
+/// The place of a pair of groups, whichever comes first: (0, 0), (0, 1), (1, 1), (0, 2) and so on.
+pub fn pair_of_groups(one: usize, other: usize) -> usize {
+    let (first, second) = (one.min(other), one.max(other));
+    second * (second + 1) / 2 + first
+}
+
+impl<T: Number> Decoder<T> {
+    /// With this scale and these biases.
+    pub fn new(scale: T, biases: &[T]) -> Self {
+        Decoder {
+            scale,
+            biases: biases.to_vec(),
+            d_scale: 0.0,
+            d_biases: vec![0.0; biases.len()],
+            graph: Columns::default(),
+        }
+    }
+
+    /// Where a pair of groups has its bias.
+    fn place(&self, one: usize, other: usize) -> usize {
+        if self.biases.len() == 1 { 0 } else { pair_of_groups(one, other) }
+    }
+
+    /// Gets ready for a graph whose nodes are in groups of these sizes.
+    fn turn_to(&mut self, sizes: &[usize]) {
+        let whole = [sizes.iter().sum()];
+        let sizes = if self.biases.len() == 1 { &whole } else { sizes };
+        let mut graph = std::mem::take(&mut self.graph);
+        graph.stride = whole[0].next_multiple_of(16);
+        graph.ends.clear();
+        graph.ends.extend(sizes.iter().scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        }));
+        for column in [&mut graph.biases, &mut graph.d_biases] {
+            column.clear();
+            column.resize(sizes.len() * graph.stride, T::ZERO);
+        }
+        for row in 0..sizes.len() {
+            for group in 0..sizes.len() {
+                let columns = graph.places(row, group);
+                graph.biases[columns].fill(self.biases[self.place(row, group)]);
+            }
+        }
+        self.graph = graph;
+    }
+
+    /// Adds what the columns of the graph have gathered.
+    fn gather(&mut self, weight: f64) {
+        let groups = self.graph.ends.len();
+        for row in 0..groups {
+            for group in 0..groups {
+                let (place, columns) = (self.place(row, group), self.graph.places(row, group));
+                let sum: f64 = self.graph.d_biases[columns].iter().map(|number| number.f64()).sum();
+                self.d_biases[place] += weight * sum;
+            }
+        }
+    }
+}
+
+impl<T> Columns<T> {
+    /// Where the row of one group has the columns of another.
+    fn places(&self, row: usize, group: usize) -> Range<usize> {
+        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        row * self.stride + start..row * self.stride + self.ends[group]
+    }
+
+    /// The columns of a node's row.
+    fn row(&self, node: usize) -> Range<usize> {
+        let start = self.stride * self.ends.partition_point(|end| *end <= node);
+        start..start + self.stride
+    }
 }
 
 /// Cross entropy of "is there an edge" over all ordered pairs of different nodes of one graph.
 ///
-/// `z` has a row of `width` per node; `edges` lists each edge once; `logits` and `turned` are room to work in, of at least
-/// `nodes * stride` and `width * (stride + 1)` numbers, where `stride` is `nodes` rounded up to a multiple of 16. With
-/// `d_z`, the gradient of `weight` times the loss goes there and is returned for the decoder.
+/// `sizes` are those of the graph's groups of nodes; `z` has a row of `width` per node; `edges` lists each edge once; `logits` and
+/// `turned` are room to work in, of at least `nodes * stride` and `width * (stride + 1)` numbers, where `stride` is `nodes` rounded
+/// up to a multiple of 16. With `d_z`, the gradient of `weight` times the loss goes there, and is added to the decoder's.
 pub fn edges<T: Number>(
-    [nodes, width]: [usize; 2],
-    decoder: Decoder<T>,
+    sizes: &[usize],
+    width: usize,
+    decoder: &mut Decoder<T>,
     z: &[T],
     edges: &[(u32, u32)],
     weight: f64,
     logits: &mut [T],
     turned: &mut [T],
     d_z: Option<&mut [T]>,
-) -> (f64, DecoderGradient) {
+) -> f64 {
+    decoder.turn_to(sizes);
+    let nodes = sizes.iter().sum();
     let Some(d_z) = d_z else {
-        let loss = edges_loss([nodes, width], decoder, z, edges, logits, turned);
-        return (loss, DecoderGradient::default());
+        return edges_loss([nodes, width], decoder, z, edges, logits, turned);
     };
     let stride = inner_products([nodes, width], false, z, logits, turned);
+    let (scale, graph) = (decoder.scale, &mut decoder.graph);
+    let both = || edges.iter().flat_map(|&(i, j)| [(i as usize, j as usize), (j as usize, i as usize)]);
     // An edge's loss is softplus(-x) = softplus(x) - x: the logits of edges are taken off once.
-    let both = |&(i, j): &(u32, u32)| [i as usize * stride + j as usize, j as usize * stride + i as usize];
-    let logit = |dot: T| decoder.scale * dot + decoder.bias;
-    let of_edges: f64 = edges.iter().flat_map(both).map(|place| logit(logits[place]).f64()).sum();
-    let dots_of_edges: f64 = edges.iter().flat_map(both).map(|place| logits[place].f64()).sum();
-    let mut gradient = DecoderGradient { scale: -dots_of_edges, bias: -(2.0 * edges.len() as f64) };
-    let mut loss = -of_edges;
-    for node in 0..nodes {
-        let row = &mut logits[node * stride..][..stride];
-        let (row_loss, d_scale, d_bias) = softplus_row(decoder.scale, decoder.bias, node, nodes, row);
-        loss += row_loss.f64();
-        gradient.scale += d_scale.f64();
-        gradient.bias += d_bias.f64();
+    let (mut loss, mut d_scale) = (0.0, 0.0);
+    for (i, j) in both() {
+        let (dot, column) = (logits[i * stride + j], graph.row(i).start + j);
+        loss -= (scale * dot + graph.biases[column]).f64();
+        d_scale -= dot.f64();
+        graph.d_biases[column] -= T::ONE;
     }
-    for place in edges.iter().flat_map(both) {
-        logits[place] -= T::ONE;
+    for node in 0..nodes {
+        let (columns, row) = (graph.row(node), &mut logits[node * stride..][..stride]);
+        let (biases, d_biases) = (&graph.biases[columns.clone()], &mut graph.d_biases[columns]);
+        let (row_loss, row_scale) = softplus_row(scale, biases, node, nodes, row, d_biases);
+        loss += row_loss.f64();
+        d_scale += row_scale.f64();
+    }
+    for (i, j) in both() {
+        logits[i * stride + j] -= T::ONE;
     }
     // The logits are symmetric, so both ends of a pair give the same: twice one of them.
     gemm([nodes, width, nodes], Left::rows(logits, stride), Right::rows(z, width), d_z, width, Into::Set);
-    let factor = T::of(2.0 * weight) * decoder.scale;
+    let factor = T::of(2.0 * weight) * scale;
     d_z[..nodes * width].iter_mut().for_each(|d| *d *= factor);
-    gradient.scale *= weight;
-    gradient.bias *= weight;
-    (loss, gradient)
+    decoder.d_scale += weight * d_scale;
+    decoder.gather(weight);
+    loss
 }
 
 /// The loss of [`edges`] alone: each pair once, and twice that.
 fn edges_loss<T: Number>(
     [nodes, width]: [usize; 2],
-    decoder: Decoder<T>,
+    decoder: &Decoder<T>,
     z: &[T],
     edges: &[(u32, u32)],
     dots: &mut [T],
     turned: &mut [T],
 ) -> f64 {
     let stride = inner_products([nodes, width], true, z, dots, turned);
+    let graph = &decoder.graph;
     let logit = |&(i, j): &(u32, u32)| {
         let (first, second) = (i.min(j) as usize, i.max(j) as usize);
-        (decoder.scale * dots[first * stride + second] + decoder.bias).f64()
+        let bias = graph.biases[graph.row(first).start + second];
+        (decoder.scale * dots[first * stride + second] + bias).f64()
     };
     let of_edges: f64 = edges.iter().map(logit).sum();
     let row = |node: usize| {
-        let dots = &dots[node * stride..][..stride];
-        softplus_after(decoder.scale, decoder.bias, node, nodes, dots).f64()
+        let (biases, dots) = (&graph.biases[graph.row(node)], &dots[node * stride..][..stride]);
+        softplus_after(decoder.scale, biases, node, nodes, dots).f64()
     };
     2.0 * ((0..nodes).map(row).sum::<f64>() - of_edges)
 }
@@ -119,31 +209,39 @@ fn inner_products<T: Number>(
 /// The logits of the pairs of one graph that [`edges`] has the loss of, (0, 1), (0, 2) and so on: each pair once, because
 /// both ways are the same. `products` and `turned` are room to work in, as there.
 pub fn edge_logits<T: Number>(
-    [nodes, width]: [usize; 2],
-    decoder: Decoder<T>,
+    sizes: &[usize],
+    width: usize,
+    decoder: &mut Decoder<T>,
     z: &[T],
     products: &mut [T],
     turned: &mut [T],
 ) -> Vec<T> {
+    decoder.turn_to(sizes);
+    let (nodes, graph) = (sizes.iter().sum(), &decoder.graph);
     let stride = inner_products([nodes, width], true, z, products, turned);
-    let row = |node: usize| &products[node * stride + node + 1..node * stride + nodes];
-    (0..nodes).flat_map(|node| row(node).iter().map(|dot| decoder.scale * *dot + decoder.bias)).collect()
+    let mut logits = Vec::with_capacity(nodes * nodes.saturating_sub(1) / 2);
+    for node in 0..nodes {
+        let dots = &products[node * stride..][node + 1..nodes];
+        let biases = &graph.biases[graph.row(node)][node + 1..nodes];
+        logits.extend(dots.iter().zip(biases).map(|(dot, bias)| decoder.scale * *dot + *bias));
+    }
+    logits
 }
 
 vectorized! {
-/// Dots become sigmoids of their logits, but 0 on the diagonal and beyond the nodes. Returns the sums of softplus, of
-/// sigmoid times dot, and of sigmoids.
-fn softplus_row(scale: T, bias: T, node: usize, nodes: usize, row: &mut [T]) -> (T, T, T) {
+/// Dots become sigmoids of their logits, but 0 on the diagonal and beyond the nodes. Returns the sums of softplus and of sigmoid times
+/// dot; sigmoids are added to the gradient of the biases.
+fn softplus_row(scale: T, biases: &[T], node: usize, nodes: usize, row: &mut [T], d_biases: &mut [T]) -> (T, T) {
     // Far below zero, a logit has neither loss nor gradient.
     let nothing = T::of(-1e30);
-    let (mut linear, mut d_scale, mut d_bias) = ([T::ZERO; 16], [T::ZERO; 16], [T::ZERO; 16]);
-    let mut product = [T::ONE; 16];
+    let (mut linear, mut product, mut d_scale) = ([T::ZERO; 16], [T::ONE; 16], [T::ZERO; 16]);
     row[node] = T::ZERO;
-    for (chunk, row) in row.chunks_exact_mut(16).enumerate() {
+    let columns = biases.as_chunks::<16>().0.iter().zip(d_biases.as_chunks_mut::<16>().0);
+    for (chunk, (row, (bias, d_bias))) in row.as_chunks_mut::<16>().0.iter_mut().zip(columns).enumerate() {
         for lane in 0..16 {
             let place = chunk * 16 + lane;
             let dot = row[lane];
-            let x = if place == node || place >= nodes { nothing } else { dot.fma::<FMA>(scale, bias) };
+            let x = if place == node || place >= nodes { nothing } else { dot.fma::<FMA>(scale, bias[lane]) };
             let e = (-x.abs()).exp::<FMA>();
             let q = T::ONE / (T::ONE + e);
             let sigmoid = if x >= T::ZERO { q } else { e * q };
@@ -154,21 +252,22 @@ fn softplus_row(scale: T, bias: T, node: usize, nodes: usize, row: &mut [T]) -> 
             row[lane] = sigmoid;
         }
     }
-    (total(linear) + log_of_product(product), total(d_scale), total(d_bias))
+    (total(linear) + log_of_product(product), total(d_scale))
 }
 }
 
 vectorized! {
 /// The sum over the nodes after `node` of the softplus of their logits.
-fn softplus_after(scale: T, bias: T, node: usize, nodes: usize, dots: &[T]) -> T {
+fn softplus_after(scale: T, biases: &[T], node: usize, nodes: usize, dots: &[T]) -> T {
     // Far below zero, a logit has no loss.
     let nothing = T::of(-1e30);
     let (mut linear, mut product) = ([T::ZERO; 16], [T::ONE; 16]);
     let first = (node + 1) / 16;
-    for (chunk, dots) in dots.as_chunks::<16>().0.iter().enumerate().skip(first) {
+    let chunks = dots.as_chunks::<16>().0.iter().zip(biases.as_chunks::<16>().0);
+    for (chunk, (dots, bias)) in chunks.enumerate().skip(first) {
         for lane in 0..16 {
             let place = chunk * 16 + lane;
-            let x = if place <= node || place >= nodes { nothing } else { dots[lane].fma::<FMA>(scale, bias) };
+            let x = if place <= node || place >= nodes { nothing } else { dots[lane].fma::<FMA>(scale, bias[lane]) };
             linear[lane] += x.larger(T::ZERO);
             product[lane] *= T::ONE + (-x.abs()).exp::<FMA>();
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation};
-use gct_kernels::engine::{Attend, Columns, DecoderParameters, Engine, Linear, Norm, Reach};
+use gct_kernels::engine::{Attend, Columns, Connected, DecoderParameters, Engine, Linear, Norm, Reach};
+use gct_kernels::loss::pair_of_groups;
 use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::Activation;
 use gct_kernels::weights::Vector;
@@ -104,6 +105,32 @@ impl<'a> Tensors<'a> {
 
     fn parameter(&self, vector: Vector) -> Tensor<2> {
         self.parameters[&vector.start].clone()
+    }
+
+    /// A square matrix per graph with the number that a vector has for each pair of nodes, by their groups; or the vector's one number.
+    fn of_pairs(&self, vector: Vector, graphs: &[Connected<'_>]) -> Tensor<3> {
+        let numbers = self.parameter(vector);
+        if vector.len == 1 {
+            return numbers.reshape([1, 1, 1]);
+        }
+        let most = self.most();
+        let group = |graph: &Connected<'_>, node: usize| {
+            let mut end = 0;
+            graph.sizes.iter().position(|size| {
+                end += size;
+                node < end
+            })
+        };
+        let of_pair = |graph: &Connected<'_>, i: usize, j: usize| match (group(graph, i), group(graph, j)) {
+            (Some(one), Some(other)) => pair_of_groups(one, other),
+            // A node that is not there counts nowhere.
+            _ => 0,
+        };
+        let places = graphs
+            .iter()
+            .flat_map(|graph| (0..most * most).map(move |at| of_pair(graph, at / most, at % most)));
+        let all = numbers.reshape([vector.len]).select(0, self.indices(places));
+        all.reshape([graphs.len(), most, most])
     }
 
     /// A square matrix per graph, with 1 where something is true of a pair of nodes.
@@ -256,22 +283,22 @@ impl Engine for Tensors<'_> {
         &mut self,
         z: &Matrix,
         decoder: Option<DecoderParameters>,
-        edges: &[&[(u32, u32)]],
+        graphs: &[Connected<'_>],
         weight: f64,
     ) -> f64 {
         let nodes = self.spread(z);
         let mut logits = nodes.clone().matmul(nodes.swap_dims(1, 2));
         if let Some(DecoderParameters { scale, bias }) = decoder {
-            let [scale, bias] = [scale, bias].map(|vector| self.parameter(vector).reshape([1, 1, 1]));
+            let [scale, bias] = [scale, bias].map(|vector| self.of_pairs(vector, graphs));
             logits = logits * scale + bias;
         }
         let both = |graph: usize, &(i, j): &(u32, u32)| {
             let (i, j) = (i as usize, j as usize);
             [(graph, i, j), (graph, j, i)]
         };
-        let edges = edges.iter().enumerate();
-        let targets =
-            self.indicator(edges.flat_map(|(graph, edges)| edges.iter().flat_map(move |e| both(graph, e))));
+        let edges = graphs.iter().enumerate();
+        let targets = self
+            .indicator(edges.flat_map(|(at, graph)| graph.edges.iter().flat_map(move |edge| both(at, edge))));
         let pairs = self.graphs.iter().enumerate().flat_map(|(graph, pairs)| {
             let nodes = pairs.nodes();
             (0..nodes * nodes).map(move |at| (graph, at / nodes, at % nodes)).filter(|(_, i, j)| i != j)

@@ -101,6 +101,34 @@ fn trials_are_run_once_and_gathered() {
 }
 
 #[test]
+fn the_test_split_is_looked_at_only_when_settings_are_chosen() {
+    let home = folder();
+    let file = home.path().join("small.toml");
+    fs::write(&file, FILE.replace("title", "test = false\ntitle")).unwrap();
+    let report = json(home.path(), "experiment small.toml --out all --quiet");
+    let parts = |report: &serde_json::Value| -> Vec<String> {
+        let cells = report["small"]["figures"].as_array().unwrap().iter();
+        cells.map(|cell| cell["part"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(parts(&report), ["validation"; 4]);
+    let all = home.path().join("all");
+    let markdown = fs::read_to_string(all.join("small.md")).unwrap();
+    assert!(
+        markdown.contains("| model | validation | paper, validation | validation, beside gct | p | splits |"),
+        "{markdown}"
+    );
+    assert!(found(&all.join("trials")).iter().all(|(_, trial)| trial.get("test").is_none()));
+    // Once they are chosen, what was trained is measured, and not trained again.
+    let weights = |name: &str| fs::read(all.join("runs").join(name).join("metrics.jsonl")).unwrap();
+    let before = weights("graph_reconstruction-gct-0");
+    fs::write(&file, FILE).unwrap();
+    let report = json(home.path(), "experiment small.toml --out all --quiet");
+    assert_eq!(parts(&report), ["validation", "test"].repeat(4));
+    assert_eq!(weights("graph_reconstruction-gct-0"), before);
+    assert!(found(&all.join("trials")).iter().all(|(_, trial)| trial["test"]["encounters"].is_u64()));
+}
+
+#[test]
 fn shares_find_together_what_one_process_finds_and_an_interrupted_trial_goes_on() {
     let home = folder();
     gct(home.path(), "experiment small.toml --out whole --quiet --threads 2").assert().success();

@@ -21,7 +21,7 @@ pub struct Findings {
     pub finished: Vec<Finished>,
     /// How many there are to be.
     pub trials: usize,
-    /// Every figure of every model on both parts, in the order of the tables.
+    /// Every figure of every model on each part, in the order of the tables.
     pub cells: Vec<Cell>,
 }
 
@@ -63,7 +63,7 @@ pub fn gather(experiment: &Experiment, folder: &Path) -> Result<Findings> {
     for task in &experiment.tasks {
         for figure in experiment.figures(task) {
             for model in &experiment.models {
-                for part in [Part::Validation, Part::Test] {
+                for &part in experiment.parts() {
                     let wanted = Wanted { task, figure: &figure, part };
                     cells.push(wanted.cell(experiment, &about, &finished, model));
                 }
@@ -82,10 +82,10 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn measured<'f>(&self, finished: &'f Finished) -> &'f Measured {
+    fn measured<'f>(&self, finished: &'f Finished) -> Option<&'f Measured> {
         match self.part {
-            Part::Validation => &finished.validation,
-            Part::Train | Part::Test => &finished.test,
+            Part::Validation => Some(&finished.validation),
+            Part::Train | Part::Test => finished.test.as_ref(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Wanted<'_> {
     fn splits(&self, finished: &[Finished], model: &str) -> Vec<(u64, f64)> {
         let of_model = finished.iter().filter(|one| one.model == model && one.settings.task == *self.task);
         of_model
-            .filter_map(|one| Some((one.settings.split.seed, *self.measured(one).figures.get(self.figure)?)))
+            .filter_map(|one| Some((one.settings.split.seed, *self.measured(one)?.figures.get(self.figure)?)))
             .collect()
     }
 
@@ -112,7 +112,7 @@ impl Wanted<'_> {
             };
             let differences: Vec<f64> = splits.iter().filter_map(difference).collect();
             let one = finished.iter().find(|one| one.model == model && one.settings.task == *self.task)?;
-            paired(&differences, self.measured(one).encounters as f64 / one.training_encounters as f64)
+            paired(&differences, self.measured(one)?.encounters as f64 / one.training_encounters as f64)
         });
         Cell {
             task: self.task.to_string(),

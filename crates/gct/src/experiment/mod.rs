@@ -7,6 +7,7 @@
 //! split_seeds = [0, 1, 2, 3, 4]
 //! figures = ["accuracy"]        # what the tables hold; by default that by which models are chosen
 //! compare_with = "gct"          # the model that the others are tested against
+//! test = true                   # false while settings are chosen: the test split is not looked at
 //!
 //! [data.synthetic]              # settings of `gct synth`; or [data] folder = "..."
 //! encounters = 50000
@@ -50,6 +51,7 @@ use crate::ingest::synthetic;
 use crate::model::Config;
 use crate::overrides;
 use crate::run::Settings;
+use crate::split::Part;
 use crate::task::Task;
 
 mod data;
@@ -88,6 +90,9 @@ pub struct Experiment {
     /// The model that others are tested against; if none, `gct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare_with: Option<String>,
+    /// Whether the test split is looked at. While settings are chosen it should not be: validation is for that.
+    #[serde(default = "looks_at_test")]
+    pub test: bool,
     /// What is learned from.
     #[serde(default)]
     pub data: Data,
@@ -97,6 +102,10 @@ pub struct Experiment {
     /// What differs from the paper's settings.
     #[serde(default)]
     pub settings: Vec<Override>,
+}
+
+fn looks_at_test() -> bool {
+    true
 }
 
 /// What is learned from.
@@ -237,6 +246,16 @@ impl Experiment {
         self.models.iter().map(String::as_str).find(|model| *model == reference)
     }
 
+    /// The parts of the split that are looked at.
+    pub fn parts(&self) -> &'static [Part] {
+        if self.test { &[Part::Validation, Part::Test] } else { &[Part::Validation] }
+    }
+
+    /// The part that models are judged by: the last one that is looked at.
+    pub fn judged_by(&self) -> Part {
+        if self.test { Part::Test } else { Part::Validation }
+    }
+
     /// The figures of a task's tables.
     pub fn figures(&self, task: &Task) -> Vec<String> {
         match self.figures.is_empty() {
@@ -268,7 +287,7 @@ impl Experiment {
                     settings = self.laid_over(settings, name)?;
                     settings.split.seed = split_seed;
                     settings.check()?;
-                    trials.push(Trial { model: name.clone(), settings });
+                    trials.push(Trial { model: name.clone(), settings, test: self.test });
                 }
             }
         }

@@ -70,25 +70,29 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
     };
     let has_paper =
         findings.cells.iter().any(|cell| cell.task == name && cell.figure == figure && cell.paper.is_some());
-    let mut header = vec!["model".to_owned(), "validation".into(), "test".into()];
+    let judge = experiment.judged_by().name();
+    let parts = experiment.parts().iter().map(|part| part.name());
+    let mut header: Vec<String> = ["model"].into_iter().chain(parts.clone()).map(String::from).collect();
     if has_paper {
-        header.push("paper, test".into());
+        header.push(format!("paper, {judge}"));
     }
     if let Some(reference) = experiment.reference() {
-        header.extend([format!("test, beside {reference}"), "p".into()]);
+        header.extend([format!("{judge}, beside {reference}"), "p".into()]);
     }
     header.push("splits".into());
     let row = |model: &String| {
-        let test = of(model, "test");
-        let mut row = vec![model.clone(), with_sd(of(model, "validation")), with_sd(test)];
+        let judged = of(model, judge);
+        let mut row = vec![model.clone()];
+        row.extend(parts.clone().map(|part| with_sd(of(model, part))));
         if has_paper {
             row.push(
-                test.and_then(|cell| cell.paper)
+                judged
+                    .and_then(|cell| cell.paper)
                     .map_or("-".into(), |[mean, sd]| format!("{mean:.4} ({sd:.4})")),
             );
         }
         if experiment.reference().is_some() {
-            let beside = test.and_then(|cell| cell.beside);
+            let beside = judged.and_then(|cell| cell.beside);
             row.push(beside.map_or("-".into(), |beside| {
                 let mark = if beside.p < SIGNIFICANT { "*" } else { "" };
                 format!("{:+.4} ± {:.4}{mark}", beside.mean, beside.standard_error)
@@ -98,7 +102,7 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
                 p => format!("{p:.3}"),
             }));
         }
-        row.push(test.map_or("-".into(), |cell| cell.splits.len().to_string()));
+        row.push(judged.map_or("-".into(), |cell| cell.splits.len().to_string()));
         row
     };
     let reachable = ceiling(&findings.about, task, figure);

@@ -24,6 +24,8 @@ pub struct Trial {
     pub model: String,
     /// What it is trained with.
     pub settings: Settings,
+    /// Whether it is measured on the test split.
+    pub test: bool,
 }
 
 /// What a trial found.
@@ -44,8 +46,9 @@ pub struct Finished {
     pub best: Option<Best>,
     /// Figures on the validation split.
     pub validation: Measured,
-    /// Figures on the test split.
-    pub test: Measured,
+    /// Figures on the test split, if it was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Measured>,
     /// Steps, and the figure by which models are chosen, on the validation split.
     pub curve: Vec<(u64, Option<f64>)>,
     /// What it was trained with.
@@ -98,7 +101,7 @@ impl Trial {
         folder.join("runs").join(self.name())
     }
 
-    /// What it found, if it has finished.
+    /// What it found, if it has finished: trained, and measured on what it is to be measured on.
     ///
     /// # Errors
     /// If it was run with other settings, or on other data.
@@ -116,7 +119,7 @@ impl Trial {
         if finished.dataset_sha256 != dataset_sha256 {
             return Err(Error::OtherExperiment { path, problem: "it began with another dataset".into() });
         }
-        Ok(Some(finished))
+        Ok(Some(finished).filter(|finished| finished.test.is_some() || !self.test))
     }
 
     /// Refuses a run folder that was begun with other settings.
@@ -164,7 +167,7 @@ impl Trial {
             seconds: outcome.seconds,
             best: outcome.best,
             validation: measured(Part::Validation)?,
-            test: measured(Part::Test)?,
+            test: if self.test { Some(measured(Part::Test)?) } else { None },
             curve: run.entries()?.iter().map(|entry| (entry.step, entry.value)).collect(),
             settings: self.settings.clone(),
         };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gct_kernels::engine::{DecoderParameters, Engine, Linear, Reach};
+use gct_kernels::engine::{Connected, DecoderParameters, Engine, Linear, Reach};
 use gct_kernels::rows::Activation;
 use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,10 @@ pub enum HeadConfig {
     Edges {
         /// The log-odds of an edge, to begin with.
         initial_bias: f64,
+        /// Whether each pair of kinds has a bias of its own. Inner products alone cannot tell kinds apart: what two
+        /// treatments share with a diagnosis, they share with each other.
+        #[serde(default)]
+        kinds: bool,
     },
     /// The same from the inner product as it is, as the paper has it.
     RawEdges,
@@ -33,6 +37,9 @@ pub enum HeadConfig {
     /// Which diagnosis is hidden, from its node; from the visit for Shallow and Deep, whose nodes do not see each other.
     HiddenDiagnosis,
 }
+
+/// Of visit, diagnosis, treatment and lab, each with each and with itself.
+const PAIRS_OF_KINDS: usize = (CodeKind::ALL.len() + 1) * (CodeKind::ALL.len() + 2) / 2;
 
 /// More labels than anybody has.
 const MOST_LABELS: usize = 100_000;
@@ -50,7 +57,7 @@ impl HeadConfig {
                 config.name(),
                 "a model with a vector for each node, to reconstruct edges",
             )),
-            HeadConfig::Edges { initial_bias } if !initial_bias.is_finite() => {
+            HeadConfig::Edges { initial_bias, .. } if !initial_bias.is_finite() => {
                 Err(Error::setting("initial_bias", initial_bias, "a number"))
             }
             HeadConfig::Labels { count } if !(1..=MOST_LABELS).contains(count) => {
@@ -123,9 +130,10 @@ impl Head {
         let width = config.width();
         head.check(config)?;
         match head {
-            HeadConfig::Edges { initial_bias } => {
+            HeadConfig::Edges { initial_bias, kinds } => {
                 let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
-                let bias = parameters.vector("head.bias", 1, *initial_bias);
+                let bias =
+                    parameters.vector("head.bias", if *kinds { PAIRS_OF_KINDS } else { 1 }, *initial_bias);
                 Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
             }
             HeadConfig::RawEdges => Ok(Head::Edges(None)),
@@ -200,8 +208,11 @@ impl Head {
                 engine.class_loss(&logits, examples.iter().map(|example| hidden(example).1 as usize), share)
             }
             (Head::Edges(decoder), _) => {
-                let edges: Vec<&[(u32, u32)]> = examples.iter().map(known_edges).collect();
-                engine.edge_loss(&nodes.all, *decoder, &edges, share)
+                let graphs: Vec<Connected<'_>> = examples
+                    .iter()
+                    .map(|example| Connected { sizes: &example.sizes, edges: known_edges(example) })
+                    .collect();
+                engine.edge_loss(&nodes.all, *decoder, &graphs, share)
             }
             (_, None) => unreachable!("only edges have no logits"),
         };

@@ -166,7 +166,10 @@ impl Network {
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
             match (&self.head, self.head.logits(tape, nodes, examples)) {
-                (Head::Edges(decoder), _) => tape.edge_logits(&nodes.all, *decoder),
+                (Head::Edges(decoder), _) => {
+                    let sizes: Vec<&[usize]> = examples.iter().map(|example| &example.sizes[..]).collect();
+                    tape.edge_logits(&nodes.all, *decoder, &sizes)
+                }
                 (_, logits) => {
                     let data = tape.data(logits.as_ref().expect("only edges have no logits"));
                     data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()

@@ -42,7 +42,8 @@ fn sizes(encounter: &Encounter) -> [usize; 4] {
 fn heads(name: &str) -> Vec<HeadConfig> {
     let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
     if !["deep", "mime"].contains(&name) {
-        heads.extend([HeadConfig::Edges { initial_bias: -3.0 }, HeadConfig::RawEdges]);
+        heads.extend([true, false].map(|kinds| HeadConfig::Edges { initial_bias: -3.0, kinds }));
+        heads.push(HeadConfig::RawEdges);
     }
     heads
 }
@@ -263,7 +264,8 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
         (config["regularization"], config["regularizer"]) = (3.0.into(), regularizer.into());
         let config: Config = serde_json::from_value(config).unwrap();
         let mut model =
-            Model::<f64>::new(&config, &HeadConfig::Edges { initial_bias: -2.0 }, rows(), 5).unwrap();
+            Model::<f64>::new(&config, &HeadConfig::Edges { initial_bias: -2.0, kinds: true }, rows(), 5)
+                .unwrap();
         let play = |model: &Model<f64>, gradients: Option<&mut [f64]>| {
             let outcome = model.play(&examples, &Targets::Examples, pass, &mut Pool::default(), gradients);
             (outcome.prediction + 3.0 * outcome.regularizer, outcome.regularizer)

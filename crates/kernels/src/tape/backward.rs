@@ -37,9 +37,9 @@ impl<T: Number> Tape<'_, T> {
                 Operation::Within { x, out } => self.back_within(x, out),
                 Operation::Sum { x, out } => self.back_sum(x, out),
                 Operation::Select { x, rows, out } => self.back_select(x, &rows, out),
-                Operation::Known { parameters, gradients: known } => {
-                    for (parameter, known) in parameters.into_iter().zip(known) {
-                        gradients[parameter] += T::of(known);
+                Operation::Known { parameter, gradient: known } => {
+                    for (gradient, known) in gradients[parameter..].iter_mut().zip(known) {
+                        *gradient += T::of(known);
                     }
                 }
             }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::pool::Buffer;
 use super::{Attention, Matrix, Operation, Part, Tape, Weighting};
 use crate::Number;
-use crate::engine::{Attend, Columns, DecoderParameters, Engine, Linear, Norm, Reach};
+use crate::engine::{Attend, Columns, Connected, DecoderParameters, Engine, Linear, Norm, Reach};
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::loss;
 use crate::pairs::{self, Pairs};
@@ -252,28 +252,27 @@ impl<T: Number> Engine for Tape<'_, T> {
         &mut self,
         z: &Matrix,
         parameters: Option<DecoderParameters>,
-        edges: &[&[(u32, u32)]],
+        graphs: &[Connected<'_>],
         weight: f64,
     ) -> f64 {
         let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
         let [mut logits, mut turned] = self.decoder_room(width);
         let mut d_z = self.learns.then(|| self.pool.take(self.data(z).len()));
-        let decoder = self.decoder(parameters);
-        let (mut loss, mut gradients) = (0.0, [0.0, 0.0]);
-        for (span, edges) in spans.iter().zip(edges) {
+        let mut decoder = self.decoder(parameters);
+        let mut loss = 0.0;
+        for (span, graph) in spans.iter().zip(graphs) {
             let range = span.rows.start * width..span.rows.end * width;
-            let (one, gradient) = loss::edges(
-                [span.rows.len(), width],
-                decoder,
+            loss += loss::edges(
+                graph.sizes,
+                width,
+                &mut decoder,
                 &self.data(z)[range.clone()],
-                edges,
+                graph.edges,
                 weight,
                 &mut logits,
                 &mut turned,
                 d_z.as_mut().map(|d_z| &mut d_z[range]),
             );
-            loss += one;
-            gradients = [gradients[0] + gradient.scale, gradients[1] + gradient.bias];
         }
         self.pool.give(logits);
         self.pool.give(turned);
@@ -281,7 +280,8 @@ impl<T: Number> Engine for Tape<'_, T> {
             self.contribute_own(z.place, d_z);
         }
         if let Some(DecoderParameters { scale, bias }) = parameters {
-            self.record(|| Operation::Known { parameters: [scale.start, bias.start], gradients });
+            self.record(|| Operation::Known { parameter: scale.start, gradient: vec![decoder.d_scale] });
+            self.record(|| Operation::Known { parameter: bias.start, gradient: decoder.d_biases });
         }
         loss
     }

@@ -135,10 +135,10 @@ enum Operation<T> {
         rows: Vec<usize>,
         out: usize,
     },
-    /// Gradients of single parameters that are known already.
+    /// The gradient of some parameters that is known already, from the first of them on.
     Known {
-        parameters: [usize; 2],
-        gradients: [f64; 2],
+        parameter: usize,
+        gradient: Vec<f64>,
     },
 }
 
@@ -218,16 +218,21 @@ impl<'a, T: Number> Tape<'a, T> {
         self.spans(reach)
     }
 
-    /// The logits of the pairs of each graph, as [`loss::edge_logits`] has them.
-    pub fn edge_logits(&mut self, z: &Matrix, parameters: Option<DecoderParameters>) -> Vec<Vec<T>> {
+    /// The logits of the pairs of each graph, as [`loss::edge_logits`] has them; `sizes` are those of its groups of nodes.
+    pub fn edge_logits(
+        &mut self,
+        z: &Matrix,
+        parameters: Option<DecoderParameters>,
+        sizes: &[&[usize]],
+    ) -> Vec<Vec<T>> {
         let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
         let [mut products, mut turned] = self.decoder_room(width);
-        let decoder = self.decoder(parameters);
-        let one = |span: &Span<'_>| {
+        let mut decoder = self.decoder(parameters);
+        let one = |(span, sizes): (&Span<'_>, &&[usize])| {
             let z = &self.data(z)[span.rows.start * width..span.rows.end * width];
-            loss::edge_logits([span.rows.len(), width], decoder, z, &mut products, &mut turned)
+            loss::edge_logits(sizes, width, &mut decoder, z, &mut products, &mut turned)
         };
-        let all = spans.iter().map(one).collect();
+        let all = spans.iter().zip(sizes).map(one).collect();
         self.pool.give(products);
         self.pool.give(turned);
         all
@@ -240,9 +245,9 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     fn decoder(&self, parameters: Option<DecoderParameters>) -> Decoder<T> {
-        parameters.map_or(Decoder { scale: T::ONE, bias: T::ZERO }, |parameters| {
-            let first = |vector: Vector| vector.of(self.weights.values())[0];
-            Decoder { scale: first(parameters.scale), bias: first(parameters.bias) }
+        parameters.map_or(Decoder::new(T::ONE, &[T::ZERO]), |DecoderParameters { scale, bias }| {
+            let values = self.weights.values();
+            Decoder::new(scale.of(values)[0], bias.of(values))
         })
     }
 

@@ -227,19 +227,28 @@ fn normalisers_and_divergence() {
 
 #[test]
 fn edge_reconstruction() {
-    for (nodes, edges) in [(2, vec![(0, 1)]), (6, vec![(0, 1), (0, 2), (2, 4)]), (19, vec![(3, 18), (0, 7)])]
-    {
-        let width = 4;
+    let graphs: [(&[usize], &[(u32, u32)]); 4] = [
+        (&[1, 1], &[(0, 1)]),
+        (&[1, 3, 2], &[(0, 1), (0, 2), (2, 4)]),
+        (&[1, 0, 18], &[(3, 18), (0, 7)]),
+        (&[2, 17, 9], &[(3, 18), (27, 0), (5, 20)]),
+    ];
+    // A bias for each pair of groups, or one for all pairs.
+    for ((sizes, edges), count) in graphs.into_iter().flat_map(|graph| [(graph, 6), (graph, 1)]) {
+        let (width, nodes) = (4, sizes.iter().sum::<usize>());
         let (z, weight) = (numbers(nodes * width, 8), 0.25);
-        let run = |z: &[f64], scale: f64, bias: f64, gradient: bool| {
+        let (scale, biases) = (0.8, numbers(count, 10));
+        let run = |z: &[f64], scale: f64, biases: &[f64], gradient: bool| {
             let stride = nodes.next_multiple_of(16);
             let (mut logits, mut turned) = (vec![0.0; nodes * stride], vec![0.0; width * (stride + 1)]);
             let mut d_z = vec![0.0; nodes * width];
-            let (loss, decoder) = loss::edges(
-                [nodes, width],
-                Decoder { scale, bias },
+            let mut decoder = Decoder::new(scale, biases);
+            let loss = loss::edges(
+                sizes,
+                width,
+                &mut decoder,
                 z,
-                &edges,
+                edges,
                 weight,
                 &mut logits,
                 &mut turned,
@@ -247,21 +256,26 @@ fn edge_reconstruction() {
             );
             (loss, decoder, d_z)
         };
-        let (got, decoder, d_z) = run(&z, 0.8, -0.4, true);
+        let (got, decoder, d_z) = run(&z, scale, &biases, true);
+        let group = |node: usize| (0..).find(|group| node < sizes[..=*group].iter().sum()).unwrap();
+        // Groups 0, 1, 2: the pairs (0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2).
+        let places = [[0, 1, 3], [1, 2, 4], [3, 4, 5]];
         let mut naive = 0.0;
         for i in 0..nodes {
             for j in (0..nodes).filter(|j| *j != i) {
-                let logit = 0.8 * dot(&z[i * width..][..width], &z[j * width..][..width]) - 0.4;
+                let place = if count == 1 { 0 } else { places[group(i)][group(j)] };
+                let product = dot(&z[i * width..][..width], &z[j * width..][..width]);
+                let logit = scale * product + biases[place];
                 let is_edge = edges.contains(&(i as u32, j as u32)) || edges.contains(&(j as u32, i as u32));
                 naive += if is_edge { (-logit).exp().ln_1p() } else { logit.exp().ln_1p() };
             }
         }
         assert!((got - naive).abs() < 1e-9, "{got} {naive}");
-        let (alone, ..) = run(&z, 0.8, -0.4, false);
+        let (alone, ..) = run(&z, scale, &biases, false);
         assert!((alone - naive).abs() < 1e-9, "each pair once: {alone} {naive}");
-        check("z", &z, &d_z, |z| weight * run(z, 0.8, -0.4, false).0);
-        check("scale", &[0.8], &[decoder.scale], |x| weight * run(&z, x[0], -0.4, false).0);
-        check("bias", &[-0.4], &[decoder.bias], |x| weight * run(&z, 0.8, x[0], false).0);
+        check("z", &z, &d_z, |z| weight * run(z, scale, &biases, false).0);
+        check("scale", &[scale], &[decoder.d_scale], |x| weight * run(&z, x[0], &biases, false).0);
+        check("biases", &biases, &decoder.d_biases, |x| weight * run(&z, scale, x, false).0);
     }
 }
 

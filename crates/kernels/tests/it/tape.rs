@@ -1,7 +1,9 @@
 //! A small model of every operation, its gradient against finite differences, and laws of the record.
 
 use gct_kernels::Number;
-use gct_kernels::engine::{Attend, Columns, DecoderParameters, Engine, Leash, Linear, Norm, Reach};
+use gct_kernels::engine::{
+    Attend, Columns, Connected, DecoderParameters, Engine, Leash, Linear, Norm, Reach,
+};
 use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::{Activation, Dropout};
 use gct_kernels::tape::{Pool, Tape};
@@ -46,12 +48,13 @@ impl Model {
         };
         let blocks = [block(&mut plan), block(&mut plan)];
         let (label, label_bias) = (plan.dense(WIDTH, 2), plan.vector(2));
-        let decoder = DecoderParameters { scale: plan.vector(1), bias: plan.vector(1) };
+        let decoder = DecoderParameters { scale: plan.vector(1), bias: plan.vector(10) };
         Model { plan, table, blocks, label, label_bias, decoder }
     }
 }
 
 struct Graph {
+    sizes: Vec<usize>,
     pairs: Pairs,
     ids: Vec<u32>,
     edges: Vec<(u32, u32)>,
@@ -72,7 +75,13 @@ fn graphs() -> Vec<Graph> {
         }
         pairs.compact(&matrix, &mut given);
         let ids = numbers(n, seed + 1).iter().map(|x| ((x + 1.0) * 4.4) as u32).collect();
-        Graph { pairs, ids, edges, given: given.into_iter().map(|p| p as f32).collect() }
+        Graph {
+            sizes: sizes.to_vec(),
+            pairs,
+            ids,
+            edges,
+            given: given.into_iter().map(|p| p as f32).collect(),
+        }
     };
     vec![
         graph(&[1, 2, 3, 2], 1, vec![(0, 1), (0, 2), (1, 3), (2, 5), (3, 6)]),
@@ -151,8 +160,9 @@ fn play<T: Number>(
         x = tape.add_norm(&middle, &out, block.norms[1]);
     }
     if roads.reach == Reach::ALL {
-        let edges: Vec<&[(u32, u32)]> = graphs.iter().map(|graph| &graph.edges[..]).collect();
-        loss += 0.7 * tape.edge_loss(&x, Some(model.decoder), &edges, 0.7);
+        let connected: Vec<Connected<'_>> =
+            graphs.iter().map(|graph| Connected { sizes: &graph.sizes, edges: &graph.edges }).collect();
+        loss += 0.7 * tape.edge_loss(&x, Some(model.decoder), &connected, 0.7);
     }
     // Labels from the first node, from the sum of all, and from what single operations make of them.
     let nodes: Vec<(usize, usize)> = (0..graphs.len()).map(|graph| (graph, 0)).collect();

@@ -181,7 +181,8 @@ fn every_model_option_and_head_is_the_same_on_both_paths() {
     for config in configs() {
         let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
         if !["deep", "mime"].contains(&config.name()) {
-            heads.extend([HeadConfig::Edges { initial_bias: -3.0 }, HeadConfig::RawEdges]);
+            heads.extend([true, false].map(|kinds| HeadConfig::Edges { initial_bias: -3.0, kinds }));
+            heads.push(HeadConfig::RawEdges);
         }
         for head in heads {
             let double = deviation::<f64>(&config, &head);
@@ -199,7 +200,7 @@ fn every_model_option_and_head_is_the_same_on_both_paths() {
 
 #[test]
 fn both_paths_learn_alike() {
-    let (batch, head) = (batch(false), HeadConfig::Edges { initial_bias: -3.0 });
+    let (batch, head) = (batch(false), HeadConfig::Edges { initial_bias: -3.0, kinds: true });
     let model = || Model::<f64>::new(&config("gct", &json!({})), &head, rows(), 3).unwrap();
     let (own, mut trainer) = (model(), Trainer::new(model()));
     let mut plain = Plain::new(&own, &Device::flex());

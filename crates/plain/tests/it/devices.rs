@@ -8,7 +8,7 @@ fn a_graphics_processor_learns_like_the_processor() {
 
     use crate::both_paths::{batch, rows};
 
-    let (batch, head) = (batch(false), HeadConfig::Edges { initial_bias: -3.0 });
+    let (batch, head) = (batch(false), HeadConfig::Edges { initial_bias: -3.0, kinds: true });
     let model = || Model::<f32>::new(&Config::named("gct").unwrap(), &head, rows(), 3).unwrap();
     let (own, mut trainer) = (model(), Trainer::new(model()));
     let mut plain = Plain::new(&own, &Device::wgpu(Default::default()));

@@ -180,7 +180,7 @@ fn run<T: Number>(name: &str, case: &str, path: Path) -> (f64, String) {
     let expected = &golden.runs[case];
     let head = match case {
         "gr" => HeadConfig::RawEdges,
-        "gr_scaled_bias" => HeadConfig::Edges { initial_bias: 0.0 },
+        "gr_scaled_bias" => HeadConfig::Edges { initial_bias: 0.0, kinds: false },
         "dt" => HeadConfig::Labels { count: 2 },
         _ => HeadConfig::HiddenDiagnosis,
     };
