@@ -20,6 +20,7 @@ use crate::body::Budget;
 use crate::error::{Error, Result};
 use crate::guard::Admission;
 use crate::metrics::Metrics;
+use crate::model;
 use crate::page::Page;
 use crate::queue;
 use crate::routes::{self, App};
@@ -64,14 +65,17 @@ impl Server {
         let listener = TcpListener::bind(listen).map_err(cannot_listen)?;
         listener.set_nonblocking(true).map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
+        // They ask the model too, so there are as many as it may have.
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(rayon::current_num_threads())
             .enable_all()
             .build()
             .map_err(Error::Threads)?;
         let (run, metrics) = (Arc::new(run), Arc::new(Metrics::new()));
         let columns = page.as_ref().map(|page| page.columns.clone()).unwrap_or_default();
-        let (queue, layers, worker) = queue::start(run.clone(), columns, limits, metrics.clone())?;
+        let asked = model::Model::load(run.clone(), columns)?;
+        let layers = asked.layers()?;
+        let (queue, worker) = queue::start(asked, limits, metrics.clone())?;
         let codes = run.vocabulary();
         let model = Model {
             model: run.settings().model.name().into(),

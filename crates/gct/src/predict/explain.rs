@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{attention_of, nothing_to_ask, pairs};
 use crate::graph;
-use crate::infer::{Asker, Reader, Which};
+use crate::infer::{Askable, Asker, Reader, Which};
 use crate::model::{Config, PriorRole};
 use crate::picture::{Kind, Layer, Node, Part, Structure};
 use crate::record::{CodeKind, Encounter};
@@ -120,7 +120,12 @@ impl<'a> Explainer<'a> {
     /// # Errors
     /// If the run has no model, or its file is damaged.
     pub fn new(run: &'a Run, columns: Vec<usize>) -> Result<Self> {
-        Ok(Explainer { run, asker: Asker::new(&run.model()?, run.view()), columns })
+        Ok(Explainer::of(run, Askable::new(&run.model()?), columns))
+    }
+
+    /// The same with the model of the run that was loaded before.
+    pub fn of(run: &'a Run, asked: Askable, columns: Vec<usize>) -> Self {
+        Explainer { run, asker: Asker::of(asked, run.view()), columns }
     }
 
     /// The model with what it takes to ask it.
