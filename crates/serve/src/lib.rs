@@ -36,5 +36,5 @@ mod words;
 
 pub use error::{Error, Result};
 pub use page::Page;
-pub use server::Server;
+pub use server::{Bound, Server};
 pub use settings::{Limits, Log, Settings, Token};
