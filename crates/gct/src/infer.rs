@@ -21,6 +21,9 @@ const SHARE: usize = 16;
 /// Encounters that are in memory at a time.
 pub(crate) const ROUND: usize = 4096;
 
+/// Encounters whose matrices of attention are in memory at a time: each has thousands of numbers in every block.
+pub(crate) const LOOKED_AT: usize = 256;
+
 /// Which encounters of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {

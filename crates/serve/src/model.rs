@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use gct::infer::Askable;
-use gct::predict::{Answer, Explainer};
+use gct::predict::Explainer;
 use gct::record::PerKind;
 use gct::run::Run;
-use gct::task::{Hide, Task};
+use gct::task::Hide;
 use rayon::prelude::*;
 
 use crate::problem::Problem;
 use crate::shape::{self, LayerName};
 use crate::words::{Question, encounter};
-
-/// How many connected pairs are told.
-const PAIRS: usize = 30;
 
 /// Encounters that are not worth another thread.
 const FEW: usize = 16;
@@ -89,7 +86,7 @@ fn answers(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec
             return Err(Problem::NoAnswer);
         }
         let mut answers = explainer.answers(&question.encounter, question.hide, logits);
-        shorten(explainer, &mut answers);
+        explainer.shorten(&mut answers);
         Ok(answers.into_iter().map(Into::into).collect())
     })
 }
@@ -111,15 +108,8 @@ fn vectors(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec
 fn explain(explainer: &Explainer<'_>, question: &Question) -> Result<shape::Explanation, Problem> {
     let Question { encounter, hide } = question;
     let mut explanation = explainer.explain(encounter, *hide).map_err(|_| Problem::NoAnswer)?;
-    shorten(explainer, &mut explanation.answers);
+    explainer.shorten(&mut explanation.answers);
     Ok(shape::Explanation::of(explanation, explainer.nodes(encounter)))
-}
-
-/// An encounter may have thousands of pairs.
-fn shorten(explainer: &Explainer<'_>, answers: &mut Vec<Answer>) {
-    if *explainer.asker().task() == Task::GraphReconstruction {
-        answers.truncate(PAIRS);
-    }
 }
 
 /// On all threads, if there are many.
