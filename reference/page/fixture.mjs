@@ -52,7 +52,7 @@ function encounterOf(random, codes, number, size, asks, edgesKnown) {
   const name = node => node ? codes.code[chosen.flat()[node - 1]] : "visit";
   const answers = asks === "labels" ? [answer("mortality", random() < 0.2), answer("readmission", null)]
     : asks === "diagnosis" ? [answer(codes.code[chosen[0][0]], true), answer("D_77", false), answer(HOSTILE[0], false)].sort((a, b) => b.probability - a.probability)
-      : edges.slice(0, 12).map(([a, b], i) => ({ what: `${name(a)} - ${name(b)}`, probability: 0.98 - i * 0.03, truth: i % 4 !== 3 }));
+      : edges.filter(([a]) => a > 0).slice(0, 12).map(([a, b], i) => ({ what: `${name(a)} - ${name(b)}`, probability: 0.98 - i * 0.03, truth: i % 4 !== 3 }));
   return {
     number, ...(number % 2 ? { id: `E${number * 7}` } : {}), loss: number % 9 === 4 ? null : random() * 2, codes: chosen.flat(),
     hidden: asks === "diagnosis" ? 1 : null, edges: edgesKnown ? edges : null, answers, kinds, truth: edges,
@@ -98,14 +98,14 @@ const BLOCKS = ["P", "block 2", "block 3"];
 const layer = (name, kind) => ({ name, kind });
 
 /** One run; `matrices` are also kept apart, for the server of the tests. */
-function runOf(seed, { name, model, task, asks, layers, masked = false, edgesKnown = false, labels = [], many = 12, figures, structure = null, curves = [] }) {
+function runOf(seed, { name, group, model, task, asks, layers, masked = false, edgesKnown = false, labels = [], part = "test", many = 12, figures, structure = null, curves = [] }) {
   const rng = random(seed);
   const codes = codesOf(rng);
   const encounters = Array.from({ length: many }, (_, i) => encounterOf(rng, codes, i + 1, i < SIZES.length ? SIZES[i] : 6 + Math.floor(rng() * 70), asks, edgesKnown));
   const matrices = encounters.map(encounter => layers.map(each => matrixOf(rng, encounter, each, masked)));
   const links = layers.length === 0 ? [] : Array.from({ length: 200 }, (_, i) => ({
     cause: i % 2 ? Math.floor(rng() * 120) : 120 + Math.floor(rng() * 150), effect: i % 2 ? 120 + Math.floor(rng() * 150) : 270 + Math.floor(rng() * 160),
-    encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, mean: 0.95 - i * 0.0045, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null,
+    encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, known: i % 13 ? (edgesKnown ? 5 : 0) : null, mean: 0.95 - i * 0.0045, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null,
   }));
   links.slice(0, 6).forEach((link, i) => { if (i % 2) link.cause = [4, 3, 0][(i - 1) / 2]; });
   const bare = encounters.map(({ kinds, truth, ...encounter }) => encounter);
@@ -114,7 +114,7 @@ function runOf(seed, { name, model, task, asks, layers, masked = false, edgesKno
   return {
     matrices,
     run: {
-      name, model, task, asks, part: "test",
+      name, group, model, task, asks, part,
       data: { source: "synthetic", encounters: 50000, training: 39855, asked: 5047, left_out: asks === "diagnosis" ? 12 : 0, codes: { diagnosis: 120, treatment: 150, lab: 160 } },
       settings: [["learning_rate", model === "gct" ? "0.003" : "0.001"], ["batch", "32"], ["model.blocks", layers.length ? "3" : "0"], ["model.width", "128"], ["task", task]],
       steps: 4000, seconds: 812.4, figures, labels, learning: { metric: asks === "diagnosis" ? "accuracy" : "aucpr", entries }, curves: curves.map((curve, i) => curveOf(rng, curve, 2 + i)),
@@ -134,16 +134,16 @@ const attention = BLOCKS.map((name, i) => layer(name, i ? "attention" : "prior")
 /** The whole report, and the matrices by run, encounter and layer. */
 export function fixture({ many = 12, minCell = 11 } = {}) {
   const made = [
-    runOf(1, { name: "gct", model: "gct", task: "graph_reconstruction", asks: "pairs", layers: [...attention, layer("answer", "probability")], masked: true, edgesKnown: true, many, figures: figures(0.4913), structure: structure(0), curves: ["all pairs"] }),
-    runOf(2, { name: "transformer", model: "transformer", task: "mortality", asks: "labels", layers: ["block 1", "block 2", "block 3"].map(name => layer(name, "attention")), many, figures: figures(0.38),
+    runOf(1, { name: "gct", group: 0, model: "gct", task: "graph_reconstruction", asks: "pairs", layers: [...attention, layer("answer", "probability")], masked: true, edgesKnown: true, many, figures: figures(0.4913), structure: structure(0), curves: ["all pairs"] }),
+    runOf(2, { name: "transformer", group: 1, model: "transformer", task: "mortality", asks: "labels", layers: ["block 1", "block 2", "block 3"].map(name => layer(name, "attention")), many, figures: figures(0.38),
       labels: [{ name: "mortality", figures: figures(0.41).slice(0, 2) }, { name: "readmission", figures: figures(0.3).slice(0, 2) }], curves: ["mortality", "readmission"] }),
-    runOf(3, { name: "masked diagnosis with a long name", model: "gct", task: "masked_diagnosis", asks: "diagnosis", layers: attention, masked: true, edgesKnown: true, many, structure: structure(1),
+    runOf(3, { name: "masked diagnosis with a long name", group: 2, model: "gct", task: "masked_diagnosis", asks: "diagnosis", layers: attention, masked: true, edgesKnown: true, many, structure: structure(1),
       figures: [{ name: "accuracy", value: 0.2112, low: 0.2, high: 0.22 }, { name: "log_loss", value: 4.1, low: 4.0, high: 4.2 }] }),
-    runOf(4, { name: "shallow", model: "shallow", task: "graph_reconstruction", asks: "pairs", layers: [], edgesKnown: true, many: 5, figures: figures(0.4), curves: ["all pairs"] }),
-    runOf(5, { name: "empty", model: "gcn", task: "graph_reconstruction", asks: "pairs", layers: attention, many: 0, figures: figures(0.45).map(entry => ({ ...entry, low: null, high: null })), curves: ["all pairs"] }),
+    runOf(4, { name: "shallow", group: 0, model: "shallow", task: "graph_reconstruction", asks: "pairs", layers: [], edgesKnown: true, many: 5, figures: figures(0.4), curves: ["all pairs"] }),
+    runOf(5, { name: "empty", group: 3, part: "all", model: "gcn", task: "graph_reconstruction", asks: "pairs", layers: attention, many: 0, figures: figures(0.45).map(entry => ({ ...entry, low: null, high: null })), curves: ["all pairs"] }),
   ];
   const paper = [["gct", 0.5965, 0.0031], ["transformer", 0.5752, 0.0015], ["shallow", 0.5441, 0.0017]].flatMap(([model, value, deviation]) => [
-    { model, task: "graph_reconstruction", figure: "aucpr", value, deviation }, { model, task: "graph_reconstruction", figure: "auroc", value: value + 0.3, deviation: 0.0013 }]);
+    { group: 0, model, figure: "aucpr", value, deviation }, { group: 0, model, figure: "auroc", value: value + 0.3, deviation: 0.0013 }]);
   return { report: { format: 1, program: "gct 0.1.0", live: false, paper, min_cell: minCell, runs: made.map(each => each.run) }, matrices: made.map(each => each.matrices) };
 }
 

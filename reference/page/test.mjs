@@ -112,11 +112,16 @@ describe("the file", () => {
     const comparison = await page.textContent(".comparison");
     assert.match(comparison, /gct, paper0\.5965± 0\.0031/);
     assert.match(comparison, /masked diagnosis with a long name–/);
-    assert.equal(await page.locator(".chart.dots").first().locator("circle").count(), 3);
+    assert.equal(await page.locator(".chart.dots").first().locator("circle").count(), 2);
     assert.equal(await page.locator(".chart.dots").first().locator(".paper").count(), 3);
     assert.match(await page.textContent(".chart.dots"), /gct, paper/);
+    // A run that was asked about other encounters stands apart, and its figures are not ranked among the others.
+    assert.deepEqual(await page.locator(".comparison tr.group").allTextContents(), [
+      "graph reconstruction: the test part of synthetic data, 5,047 encounters", "mortality", "masked diagnosis",
+      "graph reconstruction: all of synthetic data, 5,047 encounters"]);
+    assert.deepEqual(await page.locator(".comparison tr:has(strong) td:first-child, .comparison tr:has(strong) th:first-child").allTextContents(), ["gct", "shallow"]);
     assert.deepEqual(await page.locator("section:has(> h2:text-is('Curves')) h3").allTextContents(), ["Precision and recall", "ROC", "Calibration"]);
-    assert.equal(await page.locator("section:has(> h2:text-is('Learning')) svg.chart path.line").count(), 6, "three runs of the task, two charts");
+    assert.equal(await page.locator("section:has(> h2:text-is('Learning')) svg.chart path.line").count(), 4, "two runs of the group, two charts");
     assert.match(await page.textContent("section:has(> h2:text-is('Settings'))"), /learning_rate0\.0030\.0010\.003/);
     // Suppressed counts are not zero.
     await page.locator("figure:has(h3:text-is('Calibration')) summary").click();
@@ -126,7 +131,7 @@ describe("the file", () => {
     assert.match(await page.textContent("section:has(> h2:text-is('Side by side'))"), /masked diagnosis with a long name/);
     // Values under the mouse.
     await page.locator("figure:has(h3:text-is('ROC')) svg.chart").hover({ position: { x: 150, y: 60 } });
-    assert.match(await page.textContent("figure:has(h3:text-is('ROC')) .readout"), /^false positive rate 0\.\d+: shallow 0\.\d+, empty 0\.\d+, gct 0\.\d+$/);
+    assert.match(await page.textContent("figure:has(h3:text-is('ROC')) .readout"), /^false positive rate 0\.\d+: shallow 0\.\d+, gct 0\.\d+$/);
   });
 
   test("curves of several labels can be chosen, and a masked diagnosis says why it has none", async t => {
@@ -166,6 +171,7 @@ describe("the file", () => {
     await page.keyboard.press("ArrowRight");
     await at(page, "layer=answer");
     assert.match(await page.textContent(".pane"), /probability below one half/);
+    assert.doesNotMatch(await page.textContent("table:has(caption:text-is('Strongest links'))"), /visit/, "that is certain");
     await page.locator(".choice input[value='P']").check();
     await at(page, "layer=P");
   });
@@ -299,7 +305,7 @@ describe("the file", () => {
     const download = await saved;
     assert.equal(download.suggestedFilename(), "links-gct.csv");
     const lines = readFileSync(await download.path(), "utf8").replace("\ufeff", "").trim().split("\r\n");
-    assert.equal(lines[0], '"cause","cause_description","effect","effect_description","mean_probability","encounters","truly_connected"');
+    assert.equal(lines[0], '"cause","cause_description","effect","effect_description","mean_probability","encounters","truth_known","truly_connected"');
     assert.ok(lines.slice(1).every(line => line.startsWith(`"'=cmd()"`)), lines[1]);
   });
 

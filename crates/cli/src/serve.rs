@@ -10,7 +10,7 @@ use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
 use gct::run::Run;
-use gct_serve::{Limits, Log, Page, Server, Settings, Token};
+use gct_serve::{Bound, Limits, Log, Page, Server, Settings, Token};
 use serde_json::json;
 
 use crate::asked;
@@ -93,15 +93,16 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         ..standard
     };
     let log: Log = Box::new(say);
-    let settings = Settings {
+    let run = Run::open(&arguments.run)?;
+    // Before the page is made, which takes a while.
+    let bound = Bound::new(Settings {
         listen: arguments.listen,
         token: arguments.token_file.as_deref().map(Token::read).transpose()?,
         limits,
         log: (!quiet).then_some(log),
-    };
-    let run = Run::open(&arguments.run)?;
-    let page = page(arguments, &run, settings.token.is_some(), quiet)?;
-    let server = Server::start(run, settings, page)?;
+    })?;
+    let page = page(arguments, &run, quiet)?;
+    let server = Server::start(run, bound, page)?;
     let address = format!("http://{}", server.address());
     if arguments.json {
         terminal::print_json(&json!({"listen": address}))?;
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 }
 
 /// The page, unless it is not wanted or the data are gone.
-fn page(arguments: &Arguments, run: &Run, has_token: bool, quiet: bool) -> Result<Option<Page>> {
+fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
     if arguments.no_page || run.settings().model.needs_edges() {
         return Ok(None);
     }
@@ -132,7 +133,7 @@ fn page(arguments: &Arguments, run: &Run, has_token: bool, quiet: bool) -> Resul
     let which = Which::default_for(run, &dataset);
     let bar = terminal::progress(2 * asked::about(&dataset, which), "looking at encounters", quiet);
     // Whoever has an account on this machine could look at them.
-    let is_open = !has_token && dataset.manifest().source.kind != gct::synth::SOURCE;
+    let is_open = arguments.token_file.is_none() && dataset.manifest().source.kind != gct::synth::SOURCE;
     if is_open && arguments.look.encounters.is_none() && !quiet {
         say(
             "the page shows no encounters without --token-file; --encounters N shows them to everybody on this machine",

@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::infer::{Asker, Reader, Unseen, Which, in_rounds};
+use crate::infer::{Askable, Asker, LOOKED_AT, Reader, Unseen, Which, in_rounds};
 use crate::metric::{self, Bootstrap, Figure, Means, Predictions, Scored, SubjectRanking};
-use crate::model::{Frozen, normalized_adjacency};
+use crate::model::{Frozen, Model, normalized_adjacency};
 use crate::record::{Encounter, SubjectId};
 use crate::run::Run;
 use crate::task::{Selection, Task};
@@ -96,10 +96,23 @@ pub fn run(
     bootstrap: Bootstrap,
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Evaluation> {
-    let (model, task) = (run.model()?, &run.settings().task);
+    let model = run.model()?;
+    with(run, (&model, Askable::new(&model)), dataset, which, bootstrap, progress)
+}
+
+/// The same with a model that was loaded before.
+pub(crate) fn with(
+    run: &Run,
+    (model, asked): (&Model<f32>, Askable),
+    dataset: &Dataset,
+    which: Which,
+    bootstrap: Bootstrap,
+    progress: &dyn Fn(u64) -> Result<()>,
+) -> Result<Evaluation> {
+    let task = &run.settings().task;
     model.check_data(dataset.manifest().with_edges > 0)?;
     let columns = task.columns(&dataset.manifest().labels)?;
-    let asker = Asker::new(&model, run.view());
+    let asker = Asker::of(asked, run.view());
     let mut reader = Reader::new(run, dataset, which)?;
     let mut tally = Tally::new(task, columns.clone());
     let (mut done, mut structures) = (0, Structures::default());
@@ -110,7 +123,7 @@ pub fn run(
             for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)?) {
                 tally.add(encounter, &asker, &answer);
             }
-            structures.add(encounters, &asker);
+            encounters.chunks(LOOKED_AT).for_each(|some| structures.add(some, &asker));
             done += encounters.len() as u64;
             progress(done)
         },

@@ -1,7 +1,7 @@
 //! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says of them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -20,6 +20,9 @@ const SHARE: usize = 16;
 
 /// Encounters that are in memory at a time.
 pub(crate) const ROUND: usize = 4096;
+
+/// Encounters whose matrices of attention are in memory at a time: each has thousands of numbers in every block.
+pub(crate) const LOOKED_AT: usize = 256;
 
 /// Which encounters of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,22 +179,40 @@ fn ids_of_run(run: &Run, dataset: &Dataset) -> PerKind<Vec<Option<u32>>> {
     })
 }
 
+/// A model to be asked, and the memory that it works in. A clone is the same one, so it is loaded once for all who ask.
+#[derive(Clone)]
+pub struct Askable {
+    model: Arc<Frozen<f32>>,
+    pools: Arc<Mutex<Vec<Pool<f32>>>>,
+}
+
+impl Askable {
+    /// The model as it is now.
+    pub fn new(model: &Model<f32>) -> Self {
+        Askable { model: Arc::new(model.frozen()), pools: Arc::default() }
+    }
+}
+
 /// A model with what it takes to ask it about encounters, on all threads.
 pub struct Asker<'a> {
-    model: Frozen<f32>,
+    asked: Askable,
     view: View<'a>,
-    pools: Mutex<Vec<Pool<f32>>>,
 }
 
 impl<'a> Asker<'a> {
     /// Makes one that knows the model as it is now.
     pub fn new(model: &Model<f32>, view: View<'a>) -> Self {
-        Asker { model: model.frozen(), view, pools: Mutex::default() }
+        Asker::of(Askable::new(model), view)
+    }
+
+    /// Asks a model that others may ask too.
+    pub fn of(asked: Askable, view: View<'a>) -> Self {
+        Asker { asked, view }
     }
 
     /// The model.
     pub fn model(&self) -> &Frozen<f32> {
-        &self.model
+        &self.asked.model
     }
 
     /// What it is asked.
@@ -218,7 +239,7 @@ impl<'a> Asker<'a> {
     pub(crate) fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
         if *self.view.task == Task::MaskedDiagnosis && encounter.codes.diagnosis.is_empty() {
             Some("diagnosis")
-        } else if self.model.config().needs_edges() && encounter.edges.is_none() {
+        } else if self.model().config().needs_edges() && encounter.edges.is_none() {
             Some("known edges")
         } else {
             None
@@ -280,13 +301,17 @@ impl<'a> Asker<'a> {
         ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
     ) -> Vec<R> {
         let share = |questions: &[Q]| {
-            let free = || self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            let free = || self.asked.pools.lock().unwrap_or_else(PoisonError::into_inner);
             let mut pool = free().pop().unwrap_or_default();
             let examples: Vec<Example> = questions.iter().map(&example).collect();
-            let answers = ask(&self.model, &examples, &mut pool);
+            let answers = ask(self.model(), &examples, &mut pool);
             free().push(pool);
             answers
         };
+        // What one thread takes anyway is quicker taken here than by a thread that has to be woken.
+        if questions.len() <= SHARE {
+            return share(questions);
+        }
         questions.par_chunks(SHARE).flat_map_iter(share).collect()
     }
 }

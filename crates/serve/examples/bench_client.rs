@@ -1,7 +1,8 @@
 //! A client that measures a server, for `cargo xtask bench serve`.
 //!
-//! `bench_client RUN ADDRESS SECONDS` asks a server of the run about encounters of its dataset, and prints one JSON object: how long
-//! a call takes, how many encounters per second it answers, and how many the same model answers in this process.
+//! `bench_client RUN ADDRESS SECONDS PID` asks a server of the run, which is the process PID, about encounters of its dataset, and prints
+//! one JSON object: how long a call takes, how many encounters per second it answers, how many the same model answers in this process,
+//! and how much of the processors' time each of them takes.
 //! `bench_client RUN ADDRESS SECONDS soak` asks everything from 16 connections for so long, and prints how many calls that were.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,23 +25,28 @@ const TOGETHER: usize = 32;
 #[allow(clippy::print_stdout)] // Its output is its result.
 fn main() -> gct::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [run, address, seconds, others @ ..] = &arguments[..] else {
-        panic!("bench_client RUN ADDRESS SECONDS [soak]");
+    let [run, address, seconds, what] = &arguments[..] else {
+        panic!("bench_client RUN ADDRESS SECONDS PID|soak");
     };
     let time = Duration::from_secs_f64(seconds.parse().expect("SECONDS is a number"));
     let run = Run::open(Path::new(run))?;
     let encounters: Vec<Encounter> = Reader::for_predictions(&run, &run.dataset()?, Which::All)?
         .take(ENCOUNTERS)
         .collect::<gct::Result<_>>()?;
-    let report = match others {
-        [] => measure(&run, &encounters, address, time)?,
-        _ => soak(&run, &encounters, address, time),
+    let report = match what.as_str() {
+        "soak" => soak(&run, &encounters, address, time),
+        server => measure(&run, &encounters, (address, server), time)?,
     };
     println!("{report:#}");
     Ok(())
 }
 
-fn measure(run: &Run, encounters: &[Encounter], address: &str, time: Duration) -> gct::Result<Value> {
+fn measure(
+    run: &Run,
+    encounters: &[Encounter],
+    (address, server): (&str, &str),
+    time: Duration,
+) -> gct::Result<Value> {
     let (single, together) =
         (calls(run, encounters, 1, "/v1/predict"), calls(run, encounters, TOGETHER, "/v1/predict"));
     // What is new to the processor's caches is not measured.
@@ -54,13 +60,23 @@ fn measure(run: &Run, encounters: &[Encounter], address: &str, time: Duration) -
     let mut before = in_process(run, encounters, time / 2)?;
     for connections in [1, 16, 64] {
         for (size, calls) in [(1, &single), (TOGETHER, &together)] {
+            let busy = [server, "self"].map(processor_seconds);
             let done = Load { address, calls, connections }.run(time);
+            let [of_server, of_client] = [server, "self"].map(processor_seconds);
             let after = in_process(run, encounters, time / 2)?;
+            let answered = (done.latencies.len() * size) as f64;
+            let [alone, each] = [0, 1].map(|place| 0.5 * (before[place] + after[place]));
             throughput.push(json!({
                 "connections": connections,
                 "encounters_per_call": size,
-                "per_second": (done.latencies.len() * size) as f64 / done.seconds,
-                "in_process_per_second": 0.5 * (before + after),
+                "per_second": answered / done.seconds,
+                "in_process_per_second": alone,
+                "seconds": done.seconds,
+                "processor_seconds": {
+                    "model": answered * each,
+                    "server": of_server - busy[0],
+                    "client": of_client - busy[1],
+                },
             }));
             before = after;
         }
@@ -82,16 +98,26 @@ fn soak(run: &Run, encounters: &[Encounter], address: &str, time: Duration) -> V
     json!({"calls": done.latencies.len(), "seconds": done.seconds})
 }
 
-/// Encounters per second that the model answers without a server.
-fn in_process(run: &Run, encounters: &[Encounter], time: Duration) -> gct::Result<f64> {
+/// Encounters per second that the model answers without a server, and seconds of a processor that each takes.
+fn in_process(run: &Run, encounters: &[Encounter], time: Duration) -> gct::Result<[f64; 2]> {
     let asker = Asker::new(&run.model()?, run.view());
     asker.answers(encounters)?;
-    let (started, mut rounds) = (Instant::now(), 0);
+    let (started, busy, mut rounds) = (Instant::now(), processor_seconds("self"), 0);
     while started.elapsed() < time {
         asker.answers(encounters)?;
         rounds += 1;
     }
-    Ok((rounds * encounters.len()) as f64 / started.elapsed().as_secs_f64())
+    let answered = (rounds * encounters.len()) as f64;
+    Ok([answered / started.elapsed().as_secs_f64(), (processor_seconds("self") - busy) / answered])
+}
+
+/// What all threads of a process have had of the processors.
+fn processor_seconds(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process is there");
+    // Its name is in parentheses and may be anything; the state comes next, and then numbers. A tick is a hundredth of a second.
+    let (_, numbers) = stat.rsplit_once(')').expect("the process has a name");
+    let ticks = numbers.split_whitespace().skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().expect("ticks are numbers")).sum::<f64>() / 100.0
 }
 
 /// Whole requests, of so many encounters each.

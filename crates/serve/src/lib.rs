@@ -1,7 +1,7 @@
 //! A run as an HTTP API: `gct serve`.
 //!
-//! Requests wait in a bounded queue. One thread takes all that wait, asks the model about them at once, and hands the answers
-//! back; so company makes it fast, and whoever is alone waits for nobody.
+//! A few encounters are asked about where they arrive. Larger requests wait in a bounded queue; one thread takes all that wait, asks the
+//! model about them at once on all cores, and hands the answers back.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -9,7 +9,8 @@
 //! | `shape` | what goes over the wire, and from which the description in `/openapi.json` is made |
 //! | `problem` | what can be wrong with a request |
 //! | `words` | codes as text to encounters in numbers |
-//! | `queue` | the queue and the thread that asks the model |
+//! | `model` | the model, asked from any thread |
+//! | `queue` | what is asked at once, and what waits for its turn |
 //! | `body` | request bodies, in bounded memory |
 //! | `guard` | who may ask; headers, log lines and measurements of every answer |
 //! | `routes` | the endpoints |
@@ -23,6 +24,7 @@ mod body;
 mod error;
 mod guard;
 mod metrics;
+mod model;
 mod page;
 mod problem;
 mod queue;
@@ -34,5 +36,5 @@ mod words;
 
 pub use error::{Error, Result};
 pub use page::Page;
-pub use server::Server;
+pub use server::{Bound, Server};
 pub use settings::{Limits, Log, Settings, Token};

@@ -14,8 +14,8 @@ use gct::run::Run;
 use gct::task::Hide;
 use tokio::time::{Instant, timeout_at};
 
+use crate::model::{Ask, Told};
 use crate::problem::{Problem, json};
-use crate::queue::{Ask, Told};
 use crate::routes::Shared;
 use crate::words::Question;
 

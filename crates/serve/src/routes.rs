@@ -16,15 +16,19 @@ use utoipa_axum::routes;
 use crate::body::{self, Budget};
 use crate::guard::{self, Admission};
 use crate::metrics::Metrics;
+use crate::model::{Ask, Told};
 use crate::page::{self, Page};
 use crate::problem::{Problem, json};
-use crate::queue::{Ask, Queue, Told};
+use crate::queue::{self, Queue};
 use crate::settings::{Limits, Log};
 use crate::shape::{
     Embedding, Embeddings, Explanations, Health, Model, Prediction, Predictions, Refusal, Request,
     UnknownCode,
 };
 use crate::words::Words;
+
+/// Bytes of a body that are read in a tenth of a millisecond.
+const SHORT: usize = 16 << 10;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -182,13 +186,13 @@ impl App {
         }
         let reading = body::read(body, self.limits.body, &self.budget);
         let (text, _share) = timeout_at(deadline, reading).await.map_err(|_| Problem::Slow)??;
-        // Megabytes of text take a while, and others want this thread.
-        let (questions, unknown) = tokio::task::block_in_place(|| self.questions(ask, &text))?;
+        let (questions, unknown) = work(text.len() <= SHORT, || self.questions(ask, &text))?;
         drop(text);
+        let is_quick = queue::is_quick(ask, &questions);
         self.metrics.unknown_codes.inc_by(unknown.iter().map(Vec::len).sum::<usize>() as u64);
         let told =
             timeout_at(deadline, self.queue.ask(ask, questions)).await.map_err(|_| Problem::Late)??;
-        Ok(tokio::task::block_in_place(|| tell(told, unknown)))
+        Ok(work(is_quick, || tell(told, unknown)))
     }
 
     fn questions(
@@ -196,7 +200,7 @@ impl App {
         ask: Ask,
         text: &[u8],
     ) -> Result<(Vec<crate::words::Question>, Vec<Vec<UnknownCode>>), Problem> {
-        let request: Request = serde_json::from_slice(text).map_err(|error| {
+        let request: Request<'_> = serde_json::from_slice(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             match error.classify() {
                 Category::Data => Problem::Shape { line, column },
@@ -220,6 +224,11 @@ impl App {
         }
         Ok(questions.into_iter().unzip())
     }
+}
+
+/// Does what is quick at once. The rest may take a while, and others want this thread: they get another, which takes a while too.
+fn work<T>(is_quick: bool, what: impl FnOnce() -> T) -> T {
+    if is_quick { what() } else { tokio::task::block_in_place(what) }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -20,10 +20,11 @@ use crate::body::Budget;
 use crate::error::{Error, Result};
 use crate::guard::Admission;
 use crate::metrics::Metrics;
+use crate::model;
 use crate::page::Page;
 use crate::queue;
 use crate::routes::{self, App};
-use crate::settings::{Limits, Settings};
+use crate::settings::{Limits, Log, Settings};
 use crate::shape::{Codes, Model};
 use crate::words::Words;
 
@@ -32,6 +33,35 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Bytes of a request's header, all lines together.
 const HEADER: usize = 64 << 10;
+
+/// An address that is taken, before there is a model to ask: so that what is wrong with it is said at once. Connections wait.
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    admission: Admission,
+    limits: Limits,
+    log: Option<Log>,
+}
+
+impl Bound {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// If the address is not free, or it is open to others and there is no token.
+    pub fn new(settings: Settings) -> Result<Self> {
+        let Settings { listen, token, limits, log } = settings;
+        let admission = match token {
+            Some(token) => Admission::Token(token),
+            None if listen.ip().is_loopback() => Admission::Local(listen.ip()),
+            None => return Err(Error::TokenNeeded { address: listen }),
+        };
+        let cannot_listen = |source| Error::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).map_err(cannot_listen)?;
+        listener.set_nonblocking(true).map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        Ok(Bound { listener, address, admission, limits, log })
+    }
+}
 
 /// A server that listens. Connections wait until [`Server::run`].
 pub struct Server {
@@ -45,33 +75,26 @@ pub struct Server {
 }
 
 impl Server {
-    /// Loads the model of a run and begins to listen.
+    /// Loads the model of a run.
     ///
     /// # Errors
-    /// If the run cannot be asked by lists of codes, the address is not free, or it is open to others and there is no token.
-    pub fn start(run: Run, settings: Settings, page: Option<Page>) -> Result<Self> {
-        let Settings { listen, token, limits, log } = settings;
+    /// If the run cannot be asked by lists of codes.
+    pub fn start(run: Run, bound: Bound, page: Option<Page>) -> Result<Self> {
+        let Bound { listener, address, admission, limits, log } = bound;
         if run.settings().model.needs_edges() {
             return Err(Error::NeedsEdges { model: run.settings().model.name() });
         }
-        let admission = match token {
-            Some(token) => Admission::Token(token),
-            None if listen.ip().is_loopback() => Admission::Local(listen.ip()),
-            None => return Err(Error::TokenNeeded { address: listen }),
-        };
-        // Before the model is loaded, so that what is wrong is said at once.
-        let cannot_listen = |source| Error::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).map_err(cannot_listen)?;
-        listener.set_nonblocking(true).map_err(cannot_listen)?;
-        let address = listener.local_addr().map_err(cannot_listen)?;
+        // They ask the model too, so there are as many as it may have.
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(rayon::current_num_threads())
             .enable_all()
             .build()
             .map_err(Error::Threads)?;
         let (run, metrics) = (Arc::new(run), Arc::new(Metrics::new()));
         let columns = page.as_ref().map(|page| page.columns.clone()).unwrap_or_default();
-        let (queue, layers, worker) = queue::start(run.clone(), columns, limits, metrics.clone())?;
+        let asked = model::Model::load(run.clone(), columns)?;
+        let layers = asked.layers()?;
+        let (queue, worker) = queue::start(asked, limits, metrics.clone())?;
         let codes = run.vocabulary();
         let model = Model {
             model: run.settings().model.name().into(),

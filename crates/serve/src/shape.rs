@@ -1,30 +1,45 @@
 //! What goes over the wire. The description in `/openapi.json` is made from these very types.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Encounters to ask about.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct Request<'a> {
     /// In any order; answers come in the same.
-    pub encounters: Vec<Encounter>,
+    #[serde(borrow)]
+    pub encounters: Vec<Encounter<'a>>,
 }
 
 /// An encounter, by its codes. It has no `Debug`: what is in it belongs into no message.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(example = json!({"diagnosis": ["D_1"], "treatment": ["T_3"], "lab": ["L_9"]}))]
-pub struct Encounter {
+pub struct Encounter<'a> {
     /// Why the patient came.
-    pub diagnosis: Vec<String>,
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>)]
+    pub diagnosis: Vec<Code<'a>>,
     /// What was ordered.
-    pub treatment: Vec<String>,
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>)]
+    pub treatment: Vec<Code<'a>>,
     /// What was measured.
-    pub lab: Vec<String>,
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>)]
+    pub lab: Vec<Code<'a>>,
     /// For masked diagnosis: which of the diagnoses is hidden from the model.
-    pub hide: Option<String>,
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    pub hide: Option<Code<'a>>,
 }
+
+/// A code as it stands in the body; one with an escape in it is a text of its own.
+#[derive(Serialize, Deserialize)]
+pub struct Code<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 /// What `/v1/predict` answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -36,7 +51,7 @@ pub struct Predictions {
 /// What the model predicts for an encounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Prediction {
-    /// The labels; or guesses of the hidden diagnosis; or the pairs that are connected, the strongest first, at most 30.
+    /// The labels; or guesses of the hidden diagnosis; or the pairs of codes that are connected, the strongest first, at most 30.
     pub answers: Vec<Answer>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,

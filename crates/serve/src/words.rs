@@ -33,7 +33,7 @@ impl Words {
     pub(crate) fn question(
         &self,
         index: usize,
-        asked: shape::Encounter,
+        asked: shape::Encounter<'_>,
     ) -> Result<(Question, Vec<UnknownCode>), Problem> {
         let shape::Encounter { diagnosis, treatment, lab, hide } = asked;
         if diagnosis.len() + treatment.len() + lab.len() > self.most_codes {
@@ -44,8 +44,8 @@ impl Words {
         let codes = PerKind::from_fn(|kind| {
             let mut ids = Vec::new();
             let mut strange = Vec::new();
-            for code in std::mem::take(&mut given[kind]) {
-                match self.ids[kind].get(&code) {
+            for shape::Code(code) in std::mem::take(&mut given[kind]) {
+                match self.ids[kind].get(&*code) {
                     Some(id) => ids.push(*id),
                     None => strange.push(code),
                 }
@@ -59,10 +59,10 @@ impl Words {
                 CodeKind::Treatment => shape::Kind::Treatment,
                 CodeKind::Lab => shape::Kind::Lab,
             };
-            unknown.extend(strange.into_iter().map(|code| UnknownCode { kind, code }));
+            unknown.extend(strange.into_iter().map(|code| UnknownCode { kind, code: code.into_owned() }));
             ids
         });
-        let hide = self.hide(index, hide.as_deref(), &codes.diagnosis)?;
+        let hide = self.hide(index, hide.as_ref().map(|code| &*code.0), &codes.diagnosis)?;
         Ok((Question { encounter: encounter(codes), hide }, unknown))
     }
 

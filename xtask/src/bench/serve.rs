@@ -41,7 +41,7 @@ pub(super) fn run(json_file: Option<&Path>, soak: Option<u64>) -> Result<bool> {
     };
     let report = match soak {
         Some(seconds) => soaked(&serving, client(&[&seconds.to_string(), "soak"]), seconds)?,
-        None => table(&measure(&mut client(&[SECONDS]))?.output),
+        None => table(&measure(&mut client(&[SECONDS, &serving.id().to_string()]))?.output),
     };
     if let Some(path) = json_file {
         fs::write(root().join(path), format!("{report:#}\n"))?;
@@ -60,14 +60,33 @@ fn table(measured: &Value) -> Value {
         number(&latency["p99"])
     );
     println!(
-        "\n{:>11} {:>20} {:>13} {:>17} {:>7}",
-        "connections", "encounters per call", "encounters/s", "without a server", "share"
+        "of the cores' time: model, as much as it takes without a server; the rest of the server; client"
     );
+    println!(
+        "\n{:>11} {:>20} {:>13} {:>17} {:>6} {:>6} {:>6} {:>6} {:>6}",
+        "connections",
+        "encounters per call",
+        "encounters/s",
+        "without a server",
+        "share",
+        "model",
+        "server",
+        "client",
+        "other"
+    );
+    let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
     for row in measured["throughput"].as_array().into_iter().flatten() {
-        let [connections, size, speed, alone] =
-            ["connections", "encounters_per_call", "per_second", "in_process_per_second"]
+        let [connections, size, speed, alone, seconds] =
+            ["connections", "encounters_per_call", "per_second", "in_process_per_second", "seconds"]
                 .map(|name| number(&row[name]));
-        println!("{connections:>11} {size:>20} {speed:>13.0} {alone:>17.0} {:>7.2}", speed / alone);
+        let [model, server, client] = ["model", "server", "client"]
+            .map(|who| 100.0 * number(&row["processor_seconds"][who]) / (cores * seconds));
+        println!(
+            "{connections:>11} {size:>20} {speed:>13.0} {alone:>17.0} {:>6.2} {model:>4.0} % {:>4.0} % {client:>4.0} % {:>4.0} %",
+            speed / alone,
+            server - model,
+            100.0 - server - client
+        );
     }
     measured.clone()
 }

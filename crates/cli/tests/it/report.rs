@@ -7,12 +7,16 @@ use crate::{gct, home, json, names};
 
 /// A short training of a small model.
 fn train(home: &Path, task: &str, model: &str) {
+    train_with(home, task, model, &format!("--out {task}-{model}"));
+}
+
+fn train_with(home: &Path, task: &str, model: &str, others: &str) {
     let width = if model == "shallow" { "" } else { "--set model.blocks=3" };
     gct(
         home,
         &format!(
             "train --data data --task {task} --model {model} --steps 20 --set validate_every=10 --set batch=8 \
-             --set model.width=16 {width} --out {task}-{model} --quiet"
+             --set model.width=16 {width} {others} --quiet"
         ),
     )
     .assert()
@@ -56,6 +60,25 @@ fn a_page_has_what_the_other_commands_say() {
     let shallow = &page["runs"][1];
     assert_eq!(shallow["layers"], serde_json::json!([{ "name": "answer", "kind": "probability" }]));
     assert_eq!(shallow["structure"], Value::Null);
+}
+
+#[test]
+fn runs_are_compared_if_they_were_asked_the_same_about_the_same_encounters() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    train(&home, "diagnosis_treatment", "gct");
+    train_with(&home, "graph_reconstruction", "shallow", "--set split.seed=7 --out other-split");
+    train(&home, "graph_reconstruction", "shallow");
+    let runs = "graph_reconstruction-gct diagnosis_treatment-gct other-split graph_reconstruction-shallow --encounters 1";
+    let groups = |page: &Value, part: &str| -> Vec<u64> {
+        page[part].as_array().unwrap().iter().map(|one| one["group"].as_u64().unwrap()).collect()
+    };
+    let page = report(&home, runs);
+    assert_eq!(groups(&page, "runs"), [0, 1, 2, 0]);
+    let of_paper = groups(&page, "paper");
+    assert!([0, 1, 2].iter().all(|group| of_paper.contains(group)), "{of_paper:?}");
+    let page = report(&home, &format!("{runs} --split all"));
+    assert_eq!(groups(&page, "runs"), [0, 1, 0, 0], "all are all, however they are split");
 }
 
 #[test]

@@ -72,8 +72,17 @@ fn what_cannot_be_served() {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(home.join("empty"), fs::Permissions::from_mode(0o600)).unwrap();
     }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // What is wrong with the address is said before the data are looked at.
+    let at_taken = format!("gct --data none --listen {}", taken.local_addr().unwrap());
     for (line, error, hint) in [
-        ("gcn", "error: the model gcn must be given the true edges", "hint: serve a run of gct"),
+        (at_taken.as_str(), "error: cannot listen on 127.0.0.1:", "hint: another program listens there"),
+        ("gct --data none --listen 0.0.0.0:0", "error: 0.0.0.0:0 can be reached", "--token-file FILE"),
+        (
+            "gcn --listen 127.0.0.1:0",
+            "error: the model gcn must be given the true edges",
+            "hint: serve a run of gct",
+        ),
         (
             "gct --listen 0.0.0.0:0",
             "error: 0.0.0.0:0 can be reached from other machines",

@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{attention_of, nothing_to_ask, pairs};
 use crate::graph;
-use crate::infer::{Asker, Reader, Which};
+use crate::infer::{Askable, Asker, Reader, Which};
 use crate::model::{Config, PriorRole};
 use crate::picture::{Kind, Layer, Node, Part, Structure};
 use crate::record::{CodeKind, Encounter};
@@ -17,6 +17,9 @@ use crate::task::{Hide, Task, hidden_position};
 
 /// How many guesses of a hidden diagnosis are told.
 const GUESSES: usize = 5;
+
+/// How many connected pairs are told where there is no room for all: an encounter may have thousands.
+const PAIRS: usize = 30;
 
 /// What a model believes.
 #[derive(Debug, Clone)]
@@ -120,7 +123,12 @@ impl<'a> Explainer<'a> {
     /// # Errors
     /// If the run has no model, or its file is damaged.
     pub fn new(run: &'a Run, columns: Vec<usize>) -> Result<Self> {
-        Ok(Explainer { run, asker: Asker::new(&run.model()?, run.view()), columns })
+        Ok(Explainer::of(run, Askable::new(&run.model()?), columns))
+    }
+
+    /// The same with the model of the run that was loaded before.
+    pub fn of(run: &'a Run, asked: Askable, columns: Vec<usize>) -> Self {
+        Explainer { run, asker: Asker::of(asked, run.view()), columns }
     }
 
     /// The model with what it takes to ask it.
@@ -188,6 +196,13 @@ impl<'a> Explainer<'a> {
         self.run.embedding_rows().code(kind, id) - 1
     }
 
+    /// Leaves as many answers as a page or a client wants to have: of connected pairs the 30 most probable.
+    pub fn shorten(&self, answers: &mut Vec<Answer>) {
+        if *self.asker.task() == Task::GraphReconstruction {
+            answers.truncate(PAIRS);
+        }
+    }
+
     /// What logits of the model (see [`Asker::answers_to`]) say of an encounter, the most probable first.
     pub fn answers(&self, encounter: &Encounter, hide: Hide, logits: &[f32]) -> Vec<Answer> {
         match self.asker.task() {
@@ -230,12 +245,13 @@ fn matrix(nodes: usize, logits: &[f32]) -> Vec<f32> {
     matrix
 }
 
-/// The pairs that a model finds connected, the most probable first.
+/// The pairs of codes that a model finds connected, the most probable first. The visit is connected with all diagnoses, so its pairs
+/// say nothing, and they would all come first.
 fn connections(encounter: &Encounter, named: &[Node], answer: &[f32]) -> Vec<Answer> {
     let (nodes, adjacency) = (graph::Nodes::of(encounter), graph::adjacency(encounter));
     let mut connected: Vec<Answer> = pairs(nodes.len())
         .zip(answer)
-        .filter(|((i, j), logit)| **logit >= 0.0 && nodes.allowed(*i, *j))
+        .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
         .map(|((i, j), logit)| Answer {
             what: format!("{} - {}", named[i].label, named[j].label),
             probability: probability(*logit),
@@ -261,4 +277,25 @@ fn nodes(run: &Run, encounter: &Encounter) -> Vec<Node> {
         }
     };
     (0..nodes.len()).map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::PerKind;
+
+    #[test]
+    fn connected_pairs_are_of_codes_and_the_most_probable_come_first() {
+        let encounter =
+            Encounter::bare(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
+        let kinds = [Kind::Visit, Kind::Diagnosis, Kind::Treatment, Kind::Treatment];
+        let names = ["visit", "D", "T", "U"];
+        let node = |(kind, name): (Kind, &str)| Node { kind, label: name.into(), description: None };
+        let nodes: Vec<Node> = kinds.into_iter().zip(names).map(node).collect();
+        // Visit with each; the diagnosis with each treatment; these with each other, which nothing connects.
+        let logits = [9.0, 8.0, 7.0, 0.5, 1.5, 6.0];
+        let found = connections(&encounter, &nodes, &logits);
+        let found: Vec<&str> = found.iter().map(|answer| answer.what.as_str()).collect();
+        assert_eq!(found, ["D - U", "D - T"]);
+    }
 }

@@ -15,16 +15,13 @@ use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::evaluate::{attention_of, class_loss, pairs};
 use crate::graph;
-use crate::infer::{Asker, Reader, Which, in_rounds};
+use crate::infer::{Askable, Asker, LOOKED_AT, Reader, Which, in_rounds};
 use crate::metric::{CurveTally, log_loss};
 use crate::picture::{Layer, Part};
 use crate::predict::{Answer, Explainer};
 use crate::record::Encounter;
 use crate::run::Run;
 use crate::task::{Hide, Task};
-
-/// Answers that are told of an encounter.
-const ANSWERS: usize = 20;
 
 /// Steps in which the square root of a cell is kept.
 const STEPS: f32 = 127.0;
@@ -54,7 +51,7 @@ pub(super) struct Seen {
 
 /// Asks about all encounters that can be asked about.
 pub(super) fn look(
-    run: &Run,
+    (run, asked): (&Run, Askable),
     dataset: &Dataset,
     which: Which,
     options: Options,
@@ -62,7 +59,7 @@ pub(super) fn look(
 ) -> Result<Seen> {
     let task = &run.settings().task;
     let columns = task.columns(&dataset.manifest().labels)?;
-    let explainer = Explainer::new(run, columns.clone())?;
+    let explainer = Explainer::of(run, asked, columns.clone());
     let asker = explainer.asker();
     let place = |kind, id| explainer.place(kind, id);
     let mut curves = CurvesOfTask::new(task, columns.clone());
@@ -75,8 +72,10 @@ pub(super) fn look(
         |encounter| task.asks(encounter, &columns) && asker.can_ask(encounter),
         |encounters| {
             let answers = asker.answers(encounters)?;
-            let attentions: Vec<Vec<Vec<f32>>> =
-                encounters.par_iter().map(|one| attention_of(asker.model(), &asker.example(one))).collect();
+            let attention = |one: &Encounter| attention_of(asker.model(), &asker.example(one));
+            let attentions = encounters
+                .chunks(LOOKED_AT)
+                .flat_map(|some| some.par_iter().map(attention).collect::<Vec<Vec<Vec<f32>>>>());
             for ((encounter, logits), attention) in encounters.iter().zip(answers).zip(attentions) {
                 let (nodes, adjacency) = (graph::Nodes::of(encounter).len(), graph::adjacency(encounter));
                 curves.add(encounter, adjacency.as_deref(), &logits);
@@ -127,7 +126,7 @@ fn row(
         .into_iter()
         .flat_map(|kind| encounter.codes[kind].iter().map(move |id| explainer.place(kind, *id) as usize));
     let mut answers = explainer.answers(encounter, Hide::ByEncounter, logits);
-    answers.truncate(ANSWERS);
+    explainer.shorten(&mut answers);
     answers.iter_mut().for_each(|answer| answer.probability = round(answer.probability));
     Row {
         number,

@@ -21,7 +21,9 @@ pub struct Link {
     pub encounters: u64,
     /// How strongly the model connected them there, in the mean.
     pub mean: f64,
-    /// In how many they were truly connected, where that is known.
+    /// In how many of them it is known what was truly connected.
+    pub known: Option<u64>,
+    /// In how many of these they were.
     #[serde(rename = "true")]
     pub truly: Option<u64>,
 }
@@ -30,13 +32,13 @@ pub struct Link {
 #[derive(Default)]
 pub(super) struct Links {
     sums: FxHashMap<(u32, u32), Sum>,
-    edges_known: bool,
 }
 
 #[derive(Default)]
 struct Sum {
     encounters: u64,
     strength: f64,
+    known: u64,
     truly: u64,
 }
 
@@ -52,7 +54,6 @@ impl Links {
         code: impl Fn(CodeKind, u32) -> u32,
     ) {
         let nodes = Nodes::of(encounter);
-        self.edges_known |= adjacency.is_some();
         for (causes, effects) in
             [(CodeKind::Diagnosis, CodeKind::Treatment), (CodeKind::Treatment, CodeKind::Lab)]
         {
@@ -62,6 +63,7 @@ impl Links {
                     let sum = self.sums.entry((code(causes, *cause), code(effects, *effect))).or_default();
                     sum.encounters += 1;
                     sum.strength += f64::from(strength(i, j));
+                    sum.known += u64::from(adjacency.is_some());
                     sum.truly += u64::from(adjacency.is_some_and(|edges| edges[i * nodes.len() + j]));
                 }
             }
@@ -69,9 +71,8 @@ impl Links {
     }
 
     /// Those that the model believes in most, over all encounters together, the strongest first. Pairs of fewer than `min_cell`
-    /// encounters are left out, and a count of true edges below it is not told.
+    /// encounters are left out, and a count below it is not told, nor one that leaves so few.
     pub(super) fn finish(self, min_cell: u64) -> Vec<Link> {
-        let known = self.edges_known;
         let mut sums: Vec<((u32, u32), Sum)> =
             self.sums.into_iter().filter(|(_, sum)| sum.encounters >= min_cell.max(1)).collect();
         sums.sort_unstable_by(|(a, one), (b, other)| other.strength.total_cmp(&one.strength).then(a.cmp(b)));
@@ -81,15 +82,19 @@ impl Links {
             effect: effect as usize,
             encounters: sum.encounters,
             mean: round(sum.strength / sum.encounters as f64),
-            truly: (known && !is_small(&sum, min_cell)).then_some(sum.truly),
+            known: is_told(sum.known, sum.encounters, min_cell).then_some(sum.known),
+            truly: (sum.known > 0
+                && is_told(sum.known, sum.encounters, min_cell)
+                && is_told(sum.truly, sum.known, min_cell))
+            .then_some(sum.truly),
         };
         sums.into_iter().map(link).collect()
     }
 }
 
-/// Whether few were connected, or few were not.
-fn is_small(sum: &Sum, min_cell: u64) -> bool {
-    [sum.truly, sum.encounters - sum.truly].iter().any(|cell| (1..min_cell).contains(cell))
+/// Whether so many of all are told: not if they are few, or the others are.
+fn is_told(some: u64, all: u64, min_cell: u64) -> bool {
+    ![some, all - some].iter().any(|cell| (1..min_cell).contains(cell))
 }
 
 #[cfg(test)]
@@ -115,7 +120,8 @@ mod tests {
         links.add(&encounter, None, Some(&edges), strength, code);
         links.add(&encounter, None, Some(&[false; 25]), strength, code);
         let told = links.finish(0);
-        let strongest = Link { cause: 7, effect: 101, encounters: 2, mean: 0.5, truly: Some(1) };
+        let strongest =
+            Link { cause: 7, effect: 101, encounters: 2, mean: 0.5, known: Some(2), truly: Some(1) };
         assert_eq!(told[0], strongest);
         assert_eq!(told.len(), 4, "a diagnosis with two treatments, and these with a lab");
     }
@@ -148,6 +154,21 @@ mod tests {
     fn truth_is_not_told_where_it_is_not_known() {
         let mut links = Links::default();
         links.add(&encounter(), None, None, |_, _| 0.5, code);
-        assert!(links.finish(0).iter().all(|link| link.truly.is_none()));
+        assert!(links.finish(0).iter().all(|link| (link.known, link.truly) == (Some(0), None)));
+    }
+
+    #[test]
+    fn it_is_told_of_how_many_the_truth_is_known() {
+        let (mut links, encounter) = (Links::default(), encounter());
+        links.add(&encounter, None, Some(&[true; 25]), |_, _| 0.5, code);
+        links.add(&encounter, None, None, |_, _| 0.5, code);
+        links.add(&encounter, None, None, |_, _| 0.5, code);
+        let one = &links.finish(0)[0];
+        assert_eq!((one.encounters, one.known, one.truly), (3, Some(1), Some(1)));
+        let mut few = Links::default();
+        (0..11).for_each(|_| few.add(&encounter, None, None, |_, _| 0.5, code));
+        few.add(&encounter, None, Some(&[true; 25]), |_, _| 0.5, code);
+        let one = &few.finish(11)[0];
+        assert_eq!((one.encounters, one.known, one.truly), (12, None, None), "one of twelve is a small cell");
     }
 }

@@ -20,7 +20,7 @@ pub use map::Map;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation, Scores};
-use crate::infer::Which;
+use crate::infer::{Askable, Which};
 use crate::metric::{Bootstrap, Curves};
 use crate::model::Config;
 use crate::overrides;
@@ -88,8 +88,9 @@ pub struct Report {
 /// A figure of the paper, on its test split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct PaperFigure {
+    /// The runs that it stands beside.
+    group: usize,
     model: &'static str,
-    task: String,
     figure: &'static str,
     value: f64,
     deviation: f64,
@@ -99,6 +100,8 @@ struct PaperFigure {
 #[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
     name: String,
+    /// Runs of one group were asked the same about the same encounters, and are compared with each other.
+    group: usize,
     model: &'static str,
     task: String,
     asks: Asks,
@@ -218,34 +221,62 @@ pub fn gather(
             "0 with a smallest cell: each is a single patient",
         ));
     }
-    let (mut runs, mut done) = (Vec::new(), 0);
+    let (mut runs, mut about, mut done) = (Vec::new(), Vec::new(), 0);
     for one in looked {
         let report = of_run(one, options, &|now| progress(done + now))?;
         done += 2 * report.data.asked;
+        about.push(asked_about(one, report.data.asked));
         runs.push(report);
     }
+    let groups = groups(&about);
+    runs.iter_mut().zip(&groups).for_each(|(run, group)| run.group = *group);
     Ok(Report {
         format: FORMAT,
         program: concat!("gct ", env!("CARGO_PKG_VERSION")),
         live: options.live,
         min_cell: options.min_cell,
-        paper: paper_figures(looked),
+        paper: paper_figures(looked, &groups),
         runs,
     })
 }
 
+/// What a run was asked, and about which encounters: those of which dataset, which of them, and how many of these it could be asked about.
+fn asked_about(looked: &Looked<'_>, asked: u64) -> impl PartialEq {
+    let Looked { run, dataset, which, .. } = looked;
+    let settings = run.settings();
+    let split = (*which != Which::All).then(|| overrides::table(&settings.split));
+    let data = dataset.manifest().files.encounters.sha256.clone();
+    (settings.task.clone(), data, which.name(), split, asked)
+}
+
+/// The same number for those that are the same, counted from 0.
+fn groups(about: &[impl PartialEq]) -> Vec<usize> {
+    let mut firsts: Vec<usize> = Vec::new();
+    let group = |place: usize| {
+        let found = firsts.iter().position(|first| about[*first] == about[place]);
+        found.unwrap_or_else(|| {
+            firsts.push(place);
+            firsts.len() - 1
+        })
+    };
+    (0..about.len()).map(group).collect()
+}
+
 fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Result<()>) -> Result<RunReport> {
     let Looked { name, run, dataset, which } = looked;
-    let evaluation = evaluate::run(run, dataset, *which, options.bootstrap, progress)?;
-    let asked = evaluation.encounters;
-    let seen = encounters::look(run, dataset, *which, options, &|now| progress(asked + now))?;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
+    let frozen = Askable::new(&model);
+    let evaluation =
+        evaluate::with(run, (&model, frozen.clone()), dataset, *which, options.bootstrap, progress)?;
+    let asked = evaluation.encounters;
+    let seen = encounters::look((run, frozen), dataset, *which, options, &|now| progress(asked + now))?;
     let rows = model.embedding_rows();
     let told = Told::new(run, options.min_cell);
     let vectors: Vec<&[f32]> =
         told.codes.iter().map(|(kind, id)| model.embedding(rows.code(*kind, *id))).collect();
     Ok(RunReport {
         name: name.clone(),
+        group: 0,
         model: settings.model.name(),
         task: settings.task.to_string(),
         asks: asks(&settings.task),
@@ -376,11 +407,11 @@ fn flat(table: &Table) -> Vec<(String, String)> {
 }
 
 /// The figures of all of the paper's models on the tasks of these runs, where they were asked about a test split.
-fn paper_figures(looked: &[Looked<'_>]) -> Vec<PaperFigure> {
+fn paper_figures(looked: &[Looked<'_>], groups: &[usize]) -> Vec<PaperFigure> {
     let mut figures: Vec<PaperFigure> = Vec::new();
-    for Looked { run, which, .. } in looked {
+    for (Looked { run, which, .. }, group) in looked.iter().zip(groups) {
         let (task, source) = (&run.settings().task, &run.manifest().dataset.source);
-        let is_known = figures.iter().any(|figure| figure.task == task.to_string());
+        let is_known = figures.iter().any(|figure| figure.group == *group);
         if *which != Which::Part(Part::Test) || is_known {
             continue;
         }
@@ -388,8 +419,8 @@ fn paper_figures(looked: &[Looked<'_>]) -> Vec<PaperFigure> {
             for figure in ["aucpr", "auroc", "accuracy"] {
                 let found = paper::figure(source, task, model, figure, Part::Test);
                 figures.extend(found.map(|[value, deviation]| PaperFigure {
+                    group: *group,
                     model,
-                    task: task.to_string(),
                     figure,
                     value,
                     deviation,
@@ -431,6 +462,11 @@ mod tests {
         let table: Table = "a = 1\nb = \"x\"\n[c.d]\ne = 0.5".parse().unwrap();
         let expected = [("a", "1"), ("b", "x"), ("c.d.e", "0.5")];
         assert_eq!(flat(&table), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn the_same_are_in_one_group() {
+        assert_eq!(groups(&["a", "b", "a", "c", "b"]), [0, 1, 0, 2, 1]);
     }
 
     #[test]

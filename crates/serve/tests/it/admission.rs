@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use gct::infer::Which;
 use gct::report::Options;
 use gct::split::Part;
-use gct_serve::{Error, Page, Server, Settings, Token};
+use gct_serve::{Bound, Error, Page, Server, Settings, Token};
 
 use crate::home::{Home, Served, home};
 
@@ -78,7 +78,11 @@ fn without_a_token_only_names_of_this_machine_are_answered() {
 fn other_machines_need_a_token_and_edges_cannot_be_asked_for() {
     let home = home();
     let open: SocketAddr = "0.0.0.0:0".parse().unwrap();
-    let start = |task, model, settings| Server::start(home.run_of(task, model), settings, None).map(|_| ());
+    let start = |task, model, settings| {
+        Bound::new(settings)
+            .and_then(|bound| Server::start(home.run_of(task, model), bound, None))
+            .map(|_| ())
+    };
     let error =
         start("graph_reconstruction", "gct", Settings { listen: open, ..Settings::default() }).unwrap_err();
     assert!(

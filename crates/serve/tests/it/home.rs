@@ -12,7 +12,7 @@ use gct::ingest::synthetic;
 use gct::record::{CodeKind, Encounter, EncounterId};
 use gct::run::{Run, Settings};
 use gct::train::{self, Watch};
-use gct_serve::{Page, Server};
+use gct_serve::{Bound, Page, Server};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -110,7 +110,7 @@ impl Served {
         let mut settings = gct_serve::Settings::default();
         settings.listen.set_port(0);
         change(&mut settings);
-        let server = Server::start(run, settings, page).unwrap();
+        let server = Server::start(run, Bound::new(settings).unwrap(), page).unwrap();
         let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
         let seen = stop.clone();
         let thread = std::thread::spawn(move || server.run(&seen).unwrap());

@@ -86,7 +86,7 @@ function encounterList(run, pick) {
 
   const beside = step => { const at = order.indexOf(chosen) + step; if (order[at] !== undefined) pick(order[at], false); };
   const note = {
-    pairs: "Probability: of the pair that the model is surest of.",
+    pairs: "Probability: of the pair of codes that the model is surest of.",
     diagnosis: "Probability: of the best guess. ✓ it is right, ✗ it is wrong.",
     labels: "✓ truly yes, ✗ truly no.",
   }[run.asks];

@@ -139,7 +139,7 @@ function edgesInWords(view, layer) {
 
 /** What the model says, and what is true. */
 function answers(view, asks) {
-  if (!view.answers.length) return h("p.muted", asks === "pairs" ? "The model finds no connected pair." : "The model gives no answer.");
+  if (!view.answers.length) return h("p.muted", asks === "pairs" ? "The model finds no connected pair of codes." : "The model gives no answer.");
   const [what, truth, words] = {
     labels: ["label", "truth", ["yes", "no"]],
     diagnosis: ["guess of the hidden diagnosis", "truth", ["right", "wrong"]],
@@ -161,10 +161,11 @@ function unknownCodes(view) {
     view.unknown.map(({ kind, code }, at) => [at ? ", " : "", `${clean(kind)} `, named(code)]), ".")];
 }
 
-/** The strongest links of a layer by name. */
+/** The strongest links of a layer by name. That the visit is connected with its diagnoses is certain, and no news among probabilities. */
 function strongest(view, layer) {
   if (!layer) return h("div");
-  const links = linksOf(view, layer).filter(link => link.strength > 0).slice(-15).reverse();
+  const news = link => layer.kind !== "probability" || view.nodes[link.from].kind !== 0;
+  const links = linksOf(view, layer).filter(link => link.strength > 0 && news(link)).slice(-15).reverse();
   return table("Strongest links", [
     { name: "between", cell: ({ from, to }) => [short(view, from), " – ", short(view, to)] },
     { name: layer.kind === "probability" ? "probability" : "attention", number: true, cell: link => share(link.strength) },

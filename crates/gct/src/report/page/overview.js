@@ -32,42 +32,57 @@ function figuresTable(run) {
 
 const interval = row => `${figure(row.low)} to ${figure(row.high)}`;
 
-/** Runs and the paper's models, task by task. */
+/** What the runs of a group were asked, in words; more of it, where other groups have the same task. */
+function groupNames(report) {
+  const names = new Map(), taken = new Map();
+  for (const run of report.runs) {
+    if (names.has(run.group)) continue;
+    const alone = report.runs.every(each => each.task !== run.task || each.group === run.group);
+    const about = `${run.part === "all" ? "all" : `the ${clean(run.part)} part`} of ${clean(run.data.source)} data, ` +
+      `${count(run.data.asked, report.min_cell)} encounters`;
+    const name = alone ? words(run.task) : `${words(run.task)}: ${about}`;
+    taken.set(name, (taken.get(name) ?? 0) + 1);
+    names.set(run.group, taken.get(name) > 1 ? `${name} (${taken.get(name)})` : name);
+  }
+  return names;
+}
+
+/** Runs and the paper's models, group by group: only what was asked the same about the same encounters is compared. */
 function comparison(report, run) {
-  const tasks = [...new Set(report.runs.map(each => each.task))];
-  const rows = tasks.flatMap(task => [
-    ...report.runs.filter(each => each.task === task).map(each => ({
-      task, name: each.name, strong: each === run, part: each.part,
+  const groups = groupNames(report);
+  const rows = [...groups.keys()].flatMap(group => [
+    ...report.runs.filter(each => each.group === group).map(each => ({
+      of: group, name: each.name, strong: each === run, part: each.part,
       figures: new Map(each.figures.map(entry => [entry.name, entry])),
     })),
-    ...paperRows(report, task),
+    ...paperRows(report, group),
   ]);
   if (rows.length < 2) return h("div");
   const names = [...new Set(report.runs.flatMap(each => each.figures.map(entry => entry.name)))];
-  const best = (task, name) => {
-    const values = rows.filter(row => row.task === task && !row.paper).map(row => row.figures.get(name)?.value).filter(known);
+  const best = (group, name) => {
+    const values = rows.filter(row => row.of === group && !row.paper).map(row => row.figures.get(name)?.value).filter(known);
     return values.length < 2 ? null : LOWER_IS_BETTER.has(name) ? Math.min(...values) : Math.max(...values);
   };
   const cell = (row, name) => {
     const entry = row.figures.get(name);
     if (!known(entry?.value)) return DASH;
     const spread = row.paper ? known(entry.deviation) && `± ${figure(entry.deviation)}` : known(entry.low) && known(entry.high) && interval(entry);
-    return [h(entry.value === best(row.task, name) && !row.paper ? "strong" : "span", figure(entry.value)), spread && h("span.muted.what", spread)];
+    return [h(entry.value === best(row.of, name) && !row.paper ? "strong" : "span", figure(entry.value)), spread && h("span.muted.what", spread)];
   };
-  const lines = tasks.flatMap(task => [{ group: words(task) }, ...rows.filter(row => row.task === task)
+  const lines = [...groups].flatMap(([group, title]) => [{ group: title }, ...rows.filter(row => row.of === group)
     .map(row => ({ ...row, class: row.paper ? "paper-row" : row.strong ? "chosen" : null }))]);
   const chart = h("div");
-  const draw = name => chart.replaceChildren(...tasks.map(task => {
-    const shown = rows.filter(row => row.task === task && row.figures.has(name))
+  const draw = name => chart.replaceChildren(...[...groups].map(([group, title]) => {
+    const shown = rows.filter(row => row.of === group && row.figures.has(name))
       .map(row => ({ ...row.figures.get(name), name: nameOf(row), strong: row.strong, paper: row.paper }));
-    return shown.length ? h("div", h("h4", words(task)), dotChart(`${figureName(name)}, ${words(task)}`, shown)) : "";
+    return shown.length ? h("div", h("h4", title), dotChart(`${figureName(name)}, ${title}`, shown)) : "";
   }));
   const first = names.includes(run.learning?.metric) ? run.learning.metric : names[0];
   const select = h("select", { change: () => draw(select.value) },
     names.map(name => h("option", { value: name, selected: name === first }, figureName(name))));
   draw(first);
   return h("section", h("h2", "Side by side"),
-    h("p.muted", "The best run of each task is bold. Intervals hold 95 % of bootstrap replicates; ",
+    h("p.muted", "Runs are compared if they were asked the same about the same encounters; the best of these is bold. Intervals hold 95 % of bootstrap replicates; ",
       "the paper gives a mean and the deviation between five splits of its data."),
     table("Runs and the paper", [
       { name: "run", cell: row => [h("bdi", nameOf(row)), row.part === "all" ? h("span.muted.what", "on all of the data") : null] },
@@ -78,11 +93,11 @@ function comparison(report, run) {
 
 const nameOf = row => row.paper ? `${clean(row.name)}, paper` : clean(row.name);
 
-function paperRows(report, task) {
+function paperRows(report, group) {
   const models = new Map();
   for (const entry of report.paper ?? []) {
-    if (entry.task !== task) continue;
-    if (!models.has(entry.model)) models.set(entry.model, { task, name: entry.model, paper: true, figures: new Map() });
+    if (entry.group !== group) continue;
+    if (!models.has(entry.model)) models.set(entry.model, { of: group, name: entry.model, paper: true, figures: new Map() });
     const { value, deviation } = entry;
     const [low, high] = known(deviation) ? [value - deviation, value + deviation] : [null, null];
     models.get(entry.model).figures.set(entry.figure, { value, deviation, low, high });
@@ -90,9 +105,9 @@ function paperRows(report, task) {
   return [...models.values()];
 }
 
-/** Runs that answer the same question, so that their lines may stand in one chart; the chosen one is drawn last, on top. */
+/** Runs of the same group, so that their lines may stand in one chart; the chosen one is drawn last, on top. */
 function peers(report, run) {
-  return report.runs.map((each, index) => ({ each, look: index % 6, strong: each === run })).filter(({ each }) => each.task === run.task)
+  return report.runs.map((each, index) => ({ each, look: index % 6, strong: each === run })).filter(({ each }) => each.group === run.group)
     .sort((a, b) => a.strong - b.strong);
 }
 

@@ -43,10 +43,13 @@ function linksSection(report, run) {
   }
   // Counts of true edges may all be too small to be shown; where attention was compared with the truth, they are known.
   const truthKnown = run.links.some(link => known(link.true)) || (report.min_cell > 0 && run.structure !== null);
+  // Where the truth is known of some encounters only, a count of true edges is one among these.
+  const ofSome = truthKnown && run.links.some(link => link.known !== link.encounters);
   const code = at => run.codes.code[at];
   const columns = [
     ["cause", link => code(link.cause)], ["effect", link => code(link.effect)], [about, link => link.mean],
-    ["encounters", link => link.encounters], ...truthKnown ? [["truly connected", link => link.true]] : [],
+    ["encounters", link => link.encounters], ...ofSome ? [["truth known", link => link.known]] : [],
+    ...truthKnown ? [["truly connected", link => link.true]] : [],
   ];
   let sort = { column: 2, down: true }, page = 0, kind = "all", shown = [];
   const size = 25;
@@ -84,7 +87,7 @@ function linksSection(report, run) {
     const name = at => h("td", h("bdi", { title: whole(code(at), run.codes.description[at]) }, shortened(code(at), 14, 220)),
       run.codes.description[at] ? h("span.muted.what", h("bdi", shortened(run.codes.description[at], 12, 320))) : null);
     const line = link => h("tr", name(link.cause), name(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3)),
-      h("td.number", count(link.encounters, report.min_cell)), truthKnown && h("td.number", count(link.true, report.min_cell)));
+      h("td.number", count(link.encounters, report.min_cell)), ofSome && h("td.number", count(link.known, report.min_cell)), truthKnown && h("td.number", count(link.true, report.min_cell)));
     body.replaceChildren(...rows.length ? rows.map(line) : [h("tr", h("td", { colspan: columns.length }, "No such link."))]);
     place.textContent = rows.length ? `${integer(page * size + 1)} to ${integer(page * size + rows.length)} of ${integer(shown.length)}` : "0";
     back.disabled = page === 0;
@@ -94,9 +97,9 @@ function linksSection(report, run) {
   function save() {
     const number = value => known(value) ? value : count(value, report.min_cell);
     const row = link => [code(link.cause), run.codes.description[link.cause], code(link.effect), run.codes.description[link.effect],
-      link.mean, number(link.encounters), ...truthKnown ? [number(link.true)] : []];
+      link.mean, number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
     const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "encounters",
-      ...truthKnown ? ["truly_connected"] : []];
+      ...ofSome ? ["truth_known"] : [], ...truthKnown ? ["truly_connected"] : []];
     download(`links-${clean(run.name).replace(/[^\w-]+/g, "_")}.csv`, csv([heading, ...shown.map(row)]));
   }
 
@@ -104,7 +107,9 @@ function linksSection(report, run) {
   return h("section.links-section", title,
     h("p.muted", "Pairs of codes by ",
       run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention of the last block between them",
-      ", in the mean over the encounters that have both.", truthKnown ? " Truly connected: in how many of these encounters." : ""),
+      ", in the mean over the encounters that have both.", !truthKnown ? "" : ofSome
+        ? " Truth known: of how many of these encounters it is known what is connected. Truly connected: in how many of those."
+        : " Truly connected: in how many of these encounters."),
     h("div.controls", search, kinds, h("button", { type: "button", click: save }, "Save as CSV")),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Links" }, h("table.links-table", h("thead", h("tr", heads)), body)),
     h("div.pager", back, place, on));
