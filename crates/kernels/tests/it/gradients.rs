@@ -1,6 +1,7 @@
 //! Every backward function against finite differences of its forward function, in f64; and every level of instructions
 //! against f64, in f32.
 
+use gct_kernels::engine::Connected;
 use gct_kernels::loss::{self, Decoder};
 use gct_kernels::pairs::{self, Chain, Normalizer, Pairs, Rows};
 use gct_kernels::rows::{self, Activation, Dropout};
@@ -227,14 +228,14 @@ fn normalisers_and_divergence() {
 
 #[test]
 fn edge_reconstruction() {
-    let graphs: [(&[usize], &[(u32, u32)]); 4] = [
-        (&[1, 1], &[(0, 1)]),
-        (&[1, 3, 2], &[(0, 1), (0, 2), (2, 4)]),
-        (&[1, 0, 18], &[(3, 18), (0, 7)]),
-        (&[2, 17, 9], &[(3, 18), (27, 0), (5, 20)]),
+    let graphs = [
+        Connected { sizes: &[1, 1], edges: &[(0, 1)] },
+        Connected { sizes: &[1, 3, 2], edges: &[(0, 1), (0, 2), (2, 4)] },
+        Connected { sizes: &[1, 0, 18], edges: &[(3, 18), (0, 7)] },
+        Connected { sizes: &[2, 17, 9], edges: &[(3, 18), (27, 0), (5, 20)] },
     ];
     // A bias for each pair of groups, or one for all pairs.
-    for ((sizes, edges), count) in graphs.into_iter().flat_map(|graph| [(graph, 6), (graph, 1)]) {
+    for (Connected { sizes, edges }, count) in graphs.into_iter().flat_map(|graph| [(graph, 6), (graph, 1)]) {
         let (width, nodes) = (4, sizes.iter().sum::<usize>());
         let (z, weight) = (numbers(nodes * width, 8), 0.25);
         let (scale, biases) = (0.8, numbers(count, 10));
