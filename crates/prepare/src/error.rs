@@ -21,8 +21,19 @@ pub enum Error {
     Place {
         /// The file, folder or address.
         place: String,
-        /// What the operating system or the object store said.
+        /// What the operating system said.
         problem: String,
+    },
+
+    /// An object store cannot be asked, or says no.
+    #[error("cannot read {place}: {problem}")]
+    Store {
+        /// The address of a folder or a file.
+        place: String,
+        /// What kind of answer it gave, if any.
+        problem: String,
+        /// What to do about it, which differs from store to store.
+        hint: String,
     },
 
     /// A table that the source needs is not there.
@@ -270,6 +281,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Gct(error) => error.hint().map(|hint| hint.to_string()),
+            Error::Store { hint, .. } => Some(hint.clone()),
             Error::MissingTable { table, names, near, .. } => Some(match near.first() {
                 Some(first) => {
                     format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `"))
@@ -328,6 +340,12 @@ impl Error {
 /// The engine's errors that say something to a user; the rest by kind, since their words can hold values.
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
+        #[cfg(feature = "cloud")]
+        if let Some(explained) =
+            crate::files::store_error(&error).and_then(|error| crate::cloud::explained(None, error))
+        {
+            return explained;
+        }
         let root = error.find_root();
         match root {
             DataFusionError::ResourcesExhausted(_) => Error::Memory { limit: None },

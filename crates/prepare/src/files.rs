@@ -1,5 +1,6 @@
 //! Which file holds which table: CSV, gzipped CSV and Parquet, single or as a folder of shards, in a local folder or an object store.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use datafusion::datasource::listing::ListingTableUrl;
@@ -8,6 +9,7 @@ use futures::TryStreamExt;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
 
+use crate::engine::{Engine, Progress};
 use crate::error::{ALIKE, Error, Result, likeness};
 
 /// How a file is written.
@@ -76,16 +78,28 @@ impl Place {
         if !is_url && let Err(error) = std::fs::metadata(name) {
             return Err(refuse(error.to_string()));
         }
-        let url = if is_url { name.to_owned() } else { local_url(name).map_err(&refuse)? };
+        let url = if is_url { checked(name)?.to_owned() } else { local_url(name).map_err(&refuse)? };
         let url = ListingTableUrl::parse(&url).map_err(|error| refuse(error.to_string()))?;
         #[cfg(feature = "cloud")]
-        crate::cloud::register(context, &url)?;
-        let no_store = |_| {
-            refuse("its kind of address is not known; s3://, gs:// and az:// need the feature `cloud`".into())
+        let store = crate::cloud::register(context, &url)?;
+        #[cfg(not(feature = "cloud"))]
+        let store = None;
+        let is_cloud = store.is_some();
+        let store = match store {
+            Some(store) => store,
+            None => context
+                .runtime_env()
+                .object_store(url.object_store())
+                .map_err(|_| unknown_store(name, url.scheme()))?,
         };
-        let store = context.runtime_env().object_store(url.object_store()).map_err(no_store)?;
         let files =
-            list_files(store.as_ref(), url.prefix()).await.map_err(|error| refuse(error.to_string()))?;
+            list_files(store.as_ref(), url.prefix()).await.map_err(|error| unreadable(name, &error))?;
+        if is_cloud && files.is_empty() {
+            // Stores have no folders, so one that is empty is one that is not there.
+            let (place, problem) = (name.into(), "nothing is there".into());
+            let hint = "is it spelled right, upper and lower case included?".into();
+            return Err(Error::Store { place, problem, hint });
+        }
         let is_file = files.len() == 1 && &files[0].location == url.prefix();
         let files = files
             .into_iter()
@@ -100,8 +114,7 @@ impl Place {
                 } else {
                     format!("{}/{inside}", name.trim_end_matches('/'))
                 };
-                let address = format!("{}{}", url.object_store().as_str(), meta.location);
-                let url = ListingTableUrl::parse(address).ok()?;
+                let url = address_of(&url, &meta.location)?;
                 let inside = if is_file { String::new() } else { stem.clone() };
                 Some((stem, File { name, inside, url, path: meta.location, size: meta.size, format }))
             })
@@ -214,15 +227,104 @@ fn local_url(path: &str) -> Result<String, String> {
     url.map(String::from).map_err(|()| "its path is not absolute".into())
 }
 
+/// An address of a store and a path, and nothing else: who is asking and with what key is no part of it, and what the rest of an address
+/// would mean is not known here. What is refused is not repeated.
+fn checked(name: &str) -> Result<&str> {
+    let (scheme, rest) = name.split_once("://").unwrap_or(("file", name));
+    let bucket = rest.split('/').next().unwrap_or(rest);
+    let refuse = |shown: &str, problem: &str, hint: &str| {
+        let place = format!("{scheme}://{shown}...");
+        Err(Error::Store { place, problem: problem.into(), hint: hint.into() })
+    };
+    let hint = format!("say {scheme}://BUCKET/PATH; who is asking is said in the environment");
+    if bucket.contains(['@', ':']) {
+        return refuse("", "an address has no user, key or port", &hint);
+    }
+    if bucket.is_empty() && scheme != "file" {
+        return refuse("", "an address begins with a bucket", &hint);
+    }
+    match rest.split_once(['?', '#']) {
+        Some((before, _)) => refuse(
+            before,
+            "an address ends with the path",
+            "where `?` or `#` are part of a name, write %3F or %23",
+        ),
+        None => Ok(name),
+    }
+}
+
+/// Why an address has no store.
+fn unknown_store(place: &str, scheme: &str) -> Error {
+    let (problem, hint) = if ["s3", "gs", "az"].contains(&scheme) {
+        (
+            "this gct-prepare was built without object stores",
+            "build it with them: cargo install --locked --path crates/prepare --features cloud; or copy the tables into a folder",
+        )
+    } else {
+        (
+            "its kind of address is not known",
+            "known are paths, s3://BUCKET/PATH, gs://BUCKET/PATH and az://CONTAINER/PATH",
+        )
+    };
+    Error::Store { place: place.into(), problem: problem.into(), hint: hint.into() }
+}
+
+/// What a store says of a place that it cannot list or read.
+pub(crate) fn unreadable(place: &str, error: &object_store::Error) -> Error {
+    #[cfg(feature = "cloud")]
+    if let Some(explained) = crate::cloud::explained(Some(place), error) {
+        return explained;
+    }
+    Error::Place { place: place.into(), problem: error.to_string() }
+}
+
+/// The error of a store that is behind another, if one is.
+pub(crate) fn store_error<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a object_store::Error> {
+    causes(error).find_map(|error| error.downcast_ref())
+}
+
+/// An error, and what is behind it.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        // Those of input and output name as their source what is behind the error that they hold.
+        let held = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        held.map(|error| error as _).or_else(|| error.source())
+    })
+}
+
+fn is_unreachable(error: &object_store::Error) -> bool {
+    #[cfg(feature = "cloud")]
+    return crate::cloud::http_error(error).is_some();
+    #[cfg(not(feature = "cloud"))]
+    {
+        let _ = error;
+        false
+    }
+}
+
+/// The address of an object in the store of another address, whatever characters its name has.
+fn address_of(url: &ListingTableUrl, path: &ObjectPath) -> Option<ListingTableUrl> {
+    let mut address = url.get_url().clone();
+    address.set_path(&path.as_ref().replace('%', "%25"));
+    ListingTableUrl::try_new(address, None).ok()
+}
+
 /// Everything at or below a place.
 async fn list_files(
     store: &dyn ObjectStore,
     prefix: &ObjectPath,
 ) -> Result<Vec<object_store::ObjectMeta>, object_store::Error> {
-    if let Ok(meta) = store.head(prefix).await
-        && &meta.location == prefix
-    {
-        return Ok(vec![meta]);
+    if !prefix.as_ref().is_empty() {
+        match store.head(prefix).await {
+            Ok(meta) if &meta.location == prefix => return Ok(vec![meta]),
+            // Who can list a folder may be forbidden to ask for an object of its name; but a server that is not there is not asked again.
+            Err(error) if is_unreachable(&error) => return Err(error),
+            _ => {}
+        }
     }
     let mut files: Vec<_> = store.list(Some(prefix)).try_collect().await?;
     files.sort_by(|a, b| a.location.cmp(&b.location));
@@ -282,8 +384,30 @@ impl File {
         }
         let range = 0..self.size.min(bytes);
         let read = self.store(context)?.get_range(&self.path, range).await;
-        read.map(|bytes| bytes.to_vec())
-            .map_err(|error| Error::Place { place: self.name.clone(), problem: error.to_string() })
+        read.map(|bytes| bytes.to_vec()).map_err(|error| unreadable(&self.name, &error))
+    }
+
+    /// All of its bytes as they are stored. A file that is elsewhere is copied first, since it may not fit into memory.
+    pub(crate) async fn open(&self, engine: &Engine<'_>) -> Result<std::fs::File> {
+        let refuse = |problem: String| Error::Place { place: self.name.clone(), problem };
+        let path = if self.url.scheme() == "file" {
+            self.url.get_url().to_file_path().map_err(|()| refuse("not a path".into()))?
+        } else {
+            let path = engine.place("download");
+            let unwritable = |error: std::io::Error| Error::Place {
+                place: path.display().to_string(),
+                problem: error.to_string(),
+            };
+            let mut copy = std::fs::File::create(&path).map_err(unwritable)?;
+            let object = self.store(&engine.context)?.get(&self.path).await;
+            let mut parts = object.map_err(|error| unreadable(&self.name, &error))?.into_stream();
+            while let Some(part) = parts.try_next().await.map_err(|error| unreadable(&self.name, &error))? {
+                copy.write_all(&part).map_err(unwritable)?;
+                engine.tell(Progress { step: "fetching a file", rows: 0, total: None })?;
+            }
+            path
+        };
+        std::fs::File::open(path).map_err(|error| refuse(error.to_string()))
     }
 }
 
@@ -329,6 +453,20 @@ mod tests {
         {
             assert!(!is_shard(name), "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_can_have_any_character() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("50% of #1 [ü]");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("a b#c%20d+e.csv"), "x").unwrap();
+        let context = SessionContext::new();
+        let files = Place::list(&context, folder.to_str().unwrap()).await.unwrap().all();
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].url.prefix(), &files[0].path);
+        assert_eq!(files[0].head(&context, 10).await.unwrap(), b"x");
+        assert!(files[0].url.get_url().to_file_path().unwrap().exists());
     }
 
     #[tokio::test]

@@ -16,6 +16,10 @@ pub mod source;
 /// The query engine, with limits, progress and a stop.
 pub mod engine;
 
+/// Objects of a store, piece by piece.
+#[cfg(any(feature = "cloud", test))]
+mod pieces;
+
 /// Object stores of the large clouds.
 #[cfg(feature = "cloud")]
 mod cloud;

@@ -19,7 +19,7 @@ use flate2::read::MultiGzDecoder;
 use crate::columns::{Typed, convert, data_type, no_list, null};
 use crate::engine::{Engine, Progress, single, text_counts};
 use crate::error::{Error, Result};
-use crate::files::{File, Format, Place};
+use crate::files::{File, Format, Place, store_error, unreadable};
 use crate::locate::{self, Dialect, For, Looked};
 use crate::source::{Column, ColumnKind, Source, Table, Value, named};
 
@@ -404,9 +404,10 @@ impl Reader<'_> {
     async fn parquet_schema(&self, file: &File) -> Result<SchemaRef> {
         let state = self.engine.context.state();
         let store = file.store(&self.engine.context)?;
-        let damaged = |problem: String| Error::Damaged { file: file.name.clone(), problem };
+        let damaged =
+            || Error::Damaged { file: file.name.clone(), problem: "cut off, or not a Parquet file".into() };
         let meta = object_store::ObjectStoreExt::head(store.as_ref(), &file.path).await;
-        let meta = meta.map_err(|error| damaged(error.to_string()))?;
+        let meta = meta.map_err(|error| unreadable(&file.name, &error))?;
         // In a task of its own, since the library panics on some damages.
         let schema = tokio::spawn(async move {
             let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
@@ -414,7 +415,11 @@ impl Reader<'_> {
         });
         match schema.await {
             Ok(Ok(schema)) => Ok(schema),
-            _ => Err(damaged("cut off, or not a Parquet file".into())),
+            Ok(Err(error)) => Err(store_error(&error)
+                .map(|error| unreadable(&file.name, error))
+                .filter(|error| matches!(error, Error::Store { .. }))
+                .unwrap_or_else(damaged)),
+            Err(_) => Err(damaged()),
         }
     }
 
@@ -602,19 +607,7 @@ impl Reader<'_> {
     }
 
     async fn first_problem(&self, file: &File, dialect: Dialect, what: For<'_>) -> Result<Option<Error>> {
-        let unreadable = |problem: String| Error::Place { place: file.name.clone(), problem };
-        let bytes: Box<dyn Read> = if file.url.scheme() == "file" {
-            let path = file.url.get_url().to_file_path().map_err(|()| unreadable("not a path".into()))?;
-            Box::new(std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?)
-        } else {
-            let store = file.store(&self.engine.context)?;
-            let bytes = object_store::ObjectStoreExt::get(store.as_ref(), &file.path).await;
-            let bytes = match bytes {
-                Ok(object) => object.bytes().await,
-                Err(error) => Err(error),
-            };
-            Box::new(std::io::Cursor::new(bytes.map_err(|error| unreadable(error.to_string()))?))
-        };
+        let bytes = file.open(self.engine).await?;
         self.engine.tell(Progress { step: "looking for the row", rows: 0, total: None })?;
         Ok(locate::first_problem(&file.name, bytes, file.format, dialect, what))
     }

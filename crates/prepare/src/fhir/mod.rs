@@ -38,12 +38,9 @@ mod reader;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
-use futures::TryStreamExt;
-
-use crate::engine::{Engine, Progress};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::{File, Format, Place};
 use crate::source::Source;
@@ -92,7 +89,7 @@ pub(crate) async fn flatten(
     };
     let is_json = |file: &File| matches!(file.format, Format::Json | Format::JsonGz);
     for file in place.all().iter().filter(|file| place.is_file || is_json(file)) {
-        reader.read(file, open(engine, file).await?)?;
+        reader.read(file, file.open(engine).await?)?;
     }
     let Reader { sheets, seen, unreadable, encounters, .. } = reader;
     for sheet in sheets.into_values() {
@@ -118,24 +115,4 @@ pub(crate) async fn flatten(
 
 fn unwritable(path: &Path, problem: &str) -> Error {
     Error::Place { place: path.display().to_string(), problem: problem.into() }
-}
-
-/// The bytes of a file as they are stored. One that is elsewhere is copied first, since it may not fit into memory.
-async fn open(engine: &Engine<'_>, file: &File) -> Result<fs::File> {
-    let refuse = |problem: String| Error::Place { place: file.name.clone(), problem };
-    let path = if file.url.scheme() == "file" {
-        file.url.get_url().to_file_path().map_err(|()| refuse("not a path".into()))?
-    } else {
-        let path = engine.place("download");
-        let mut copy = fs::File::create(&path).map_err(|error| unwritable(&path, &error.to_string()))?;
-        let store = file.store(&engine.context)?;
-        let object = object_store::ObjectStoreExt::get(store.as_ref(), &file.path).await;
-        let mut parts = object.map_err(|error| refuse(error.to_string()))?.into_stream();
-        while let Some(part) = parts.try_next().await.map_err(|error| refuse(error.to_string()))? {
-            copy.write_all(&part).map_err(|error| unwritable(&path, &error.to_string()))?;
-            engine.tell(Progress { step: "fetching resources", rows: 0, total: None })?;
-        }
-        path
-    };
-    fs::File::open(path).map_err(|error| refuse(error.to_string()))
 }

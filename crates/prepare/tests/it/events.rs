@@ -213,13 +213,35 @@ fn an_address_is_as_good_as_a_path() {
     let path = json(home.path(), "events tables --dry-run");
     let folder = home.path().canonicalize().unwrap();
     assert_eq!(json(home.path(), &format!("events file://{}/tables --dry-run", folder.display())), path);
-    let said = prepare(home.path(), "events s3://bucket/tables --dry-run")
-        .assert()
-        .code(2)
-        .get_output()
-        .stderr
-        .clone();
-    assert!(String::from_utf8(said).unwrap().starts_with("error: cannot read s3://bucket/tables: "));
+    for (address, said) in [
+        #[cfg(not(feature = "cloud"))]
+        (
+            "s3://bucket/tables",
+            "error: cannot read s3://bucket/tables: this gct-prepare was built without object stores\n\
+             hint: build it with them: cargo install --locked --path crates/prepare --features cloud; or copy the tables into a folder\n",
+        ),
+        (
+            "hdfs://bucket/tables",
+            "error: cannot read hdfs://bucket/tables: its kind of address is not known\n\
+             hint: known are paths, s3://BUCKET/PATH, gs://BUCKET/PATH and az://CONTAINER/PATH\n",
+        ),
+        (
+            "s3://me:secret@bucket/tables",
+            "error: cannot read s3://...: an address has no user, key or port\n\
+             hint: say s3://BUCKET/PATH; who is asking is said in the environment\n",
+        ),
+        (
+            "az://bucket/tables?sig=secret",
+            "error: cannot read az://bucket/tables...: an address ends with the path\n\
+             hint: where `?` or `#` are part of a name, write %3F or %23\n",
+        ),
+    ] {
+        prepare(home.path(), &format!("events {address} --dry-run"))
+            .assert()
+            .code(2)
+            .stdout_eq("")
+            .stderr_eq(said);
+    }
 }
 
 #[tokio::test]
