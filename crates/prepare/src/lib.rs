@@ -17,7 +17,7 @@ pub mod source;
 pub mod engine;
 
 /// Objects of a store, piece by piece.
-#[cfg(any(feature = "cloud", test))]
+#[cfg(feature = "cloud")]
 mod pieces;
 
 /// Object stores of the large clouds.

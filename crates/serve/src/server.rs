@@ -84,9 +84,12 @@ impl Server {
         if run.settings().model.needs_edges() {
             return Err(Error::NeedsEdges { model: run.settings().model.name() });
         }
-        // They ask the model too, so there are as many as it may have.
+        // They ask the model too, so there are as many as it may have. As many again stand in for those that are busy with something long;
+        // more would only share the same cores, and each keeps memory of its own.
+        let threads = rayon::current_num_threads();
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(rayon::current_num_threads())
+            .worker_threads(threads)
+            .max_blocking_threads(threads)
             .enable_all()
             .build()
             .map_err(Error::Threads)?;
