@@ -48,7 +48,7 @@ function explain(view, asks, change) {
     if (drawn?.kind === "bars") return;
     // It may grow but not shrink: a page that became shorter would scroll, and take the node away from under the mouse.
     aside.style.minHeight = `${aside.offsetHeight}px`;
-    aside.replaceChildren(shown === null ? strongest(view, layer) : given(view, layer, shown));
+    aside.replaceChildren(shown === null ? strongest(view, asks, layer) : given(view, layer, shown));
   }
 
   function sentence(node) {
@@ -161,10 +161,10 @@ function unknownCodes(view) {
     view.unknown.map(({ kind, code }, at) => [at ? ", " : "", `${clean(kind)} `, named(code)]), ".")];
 }
 
-/** The strongest links of a layer by name. That the visit is connected with its diagnoses is certain, and no news among probabilities. */
-function strongest(view, layer) {
+/** The strongest links of a layer by name. That the visit is connected with its diagnoses is certain, and no news where pairs are asked for. */
+function strongest(view, asks, layer) {
   if (!layer) return h("div");
-  const news = link => layer.kind !== "probability" || view.nodes[link.from].kind !== 0;
+  const news = link => asks !== "pairs" || view.nodes[link.from].kind !== 0;
   const links = linksOf(view, layer).filter(link => link.strength > 0 && news(link)).slice(-15).reverse();
   return table("Strongest links", [
     { name: "between", cell: ({ from, to }) => [short(view, from), " – ", short(view, to)] },
