@@ -1,4 +1,4 @@
-//! The best that graph reconstruction can be on synthetic data.
+//! The best that graph reconstruction and diagnosis-treatment classification can be on synthetic data.
 //!
 //! The generator is known, so the chance of every edge given the encounter's codes can be computed. A model that does
 //! not see the edges cannot rank pairs better than these chances do, however long it trains.
@@ -40,6 +40,19 @@ pub struct Ceiling {
     pub prior: Scores,
     /// The share of true edges among pairs of the same two kinds.
     pub kinds: Scores,
+    /// The chance of each label of diagnosis-treatment classification, given the whole encounter. Older datasets do not have it.
+    #[serde(default)]
+    pub diagnosis_treatment: Option<LabelScores>,
+}
+
+/// How well a chance ranks encounters by their labels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LabelScores {
+    /// Over all labels together, as the task is measured.
+    #[serde(flatten)]
+    pub areas: Areas,
+    /// On how many held-out encounters.
+    pub encounters: u64,
 }
 
 /// How well a score ranks true edges.
@@ -84,7 +97,47 @@ pub fn measure(
         ceiling_joint: score(few, stop, joint)?,
         prior: score(held_out, stop, |_, encounter| conditional_probabilities(prior, encounter))?,
         kinds: score(held_out, stop, |_, encounter| vec![rates.of_pairs(encounter)])?,
+        diagnosis_treatment: Some(score_labels(generator, held_out, stop)?),
     })
+}
+
+/// What `rule` says of each encounter, on all threads.
+fn each<R: Send>(
+    encounters: &[Encounter],
+    stop: &AtomicBool,
+    rule: impl Fn(usize, &Encounter) -> R + Sync,
+) -> Result<Vec<R>> {
+    let one = |(number, encounter)| match stop.load(Ordering::Relaxed) {
+        true => Err(Error::Interrupted),
+        false => Ok(rule(number, encounter)),
+    };
+    encounters.par_iter().enumerate().map(one).collect()
+}
+
+/// Ranks encounters by the joint chance of their labels: each says that a certain diagnosis led to a certain treatment.
+fn score_labels(generator: &Generator, encounters: &[Encounter], stop: &AtomicBool) -> Result<LabelScores> {
+    let pairs = generator.label_pairs();
+    let chances = each(encounters, stop, |number, encounter| {
+        let (diagnoses, treatments) = (&encounter.codes.diagnosis, &encounter.codes.treatment);
+        let place = |code, codes: &[u32]| codes.iter().position(|other| *other == code);
+        let places = pairs.map(|(diagnosis, treatment)| {
+            Some(place(diagnosis, diagnoses)? * treatments.len() + place(treatment, treatments)?)
+        });
+        // What is not there led to nothing; only the others are worth sampling.
+        if places == [None; 2] {
+            return [0.0; 2];
+        }
+        let rng = generator.spare_stream(number as u64);
+        let chances = joint::posterior(&Chances::of(generator, encounter), rng).diagnosis_treatment;
+        places.map(|place| place.map_or(0.0, |place| chances[place]))
+    })?;
+    let mut ranking = Ranking::default();
+    for (encounter, chances) in encounters.iter().zip(chances) {
+        for (label, chance) in encounter.labels.iter().zip(chances) {
+            ranking.add(chance, *label == Some(true));
+        }
+    }
+    Ok(LabelScores { areas: ranking.areas(), encounters: encounters.len() as u64 })
 }
 
 /// A score for every pair whose edge is hidden, row after row.
@@ -103,14 +156,7 @@ fn score(
     stop: &AtomicBool,
     rule: impl Fn(usize, &Encounter) -> Vec<PairScores> + Sync,
 ) -> Result<Scores> {
-    let scored: Vec<Vec<PairScores>> = encounters
-        .par_iter()
-        .enumerate()
-        .map(|(number, encounter)| match stop.load(Ordering::Relaxed) {
-            true => Err(Error::Interrupted),
-            false => Ok(rule(number, encounter)),
-        })
-        .collect::<Result<_>>()?;
+    let scored = each(encounters, stop, rule)?;
     let (mut all, mut hidden) = (Ranking::default(), Ranking::default());
     for (encounter, directions) in encounters.iter().zip(&scored) {
         let edges = encounter.edges.as_ref().expect("synthetic encounters know their edges");

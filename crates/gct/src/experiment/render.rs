@@ -116,10 +116,15 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
 
 /// What a figure can reach without seeing the edges, where that is known.
 fn ceiling(about: &About, task: &Task, figure: &str) -> Option<f64> {
-    let areas = &about.ceiling.as_ref()?.ceiling_joint.all_pairs;
-    match (task, figure) {
-        (Task::GraphReconstruction, "aucpr") => areas.aucpr,
-        (Task::GraphReconstruction, "auroc") => areas.auroc,
+    let ceiling = about.ceiling.as_ref()?;
+    let areas = match task {
+        Task::GraphReconstruction => ceiling.ceiling_joint.all_pairs,
+        Task::DiagnosisTreatment => ceiling.diagnosis_treatment?.areas,
+        _ => return None,
+    };
+    match figure {
+        "aucpr" => areas.aucpr,
+        "auroc" => areas.auroc,
         _ => None,
     }
 }

@@ -132,6 +132,19 @@ fn the_ceilings_stand_in_their_order() {
 }
 
 #[test]
+fn who_ordered_the_treatment_of_the_labels_can_mostly_be_told() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = Settings { encounters: 10_000, ..Settings::preset(Preset::Appendix) };
+    let stop = AtomicBool::new(false);
+    let (_, findings) =
+        synth::run(&settings, &home.path().join("data"), Overwrite::Refuse, &stop, &|_| {}).unwrap();
+    let scores = findings.ceiling.diagnosis_treatment.unwrap();
+    // Counts of true edges, and the chance that they give to each pair, reached 0.897 on 10,014 other encounters.
+    let aucpr = scores.areas.aucpr.unwrap();
+    assert!((aucpr - 0.90).abs() < 0.04 && scores.areas.auroc.unwrap() > 0.97, "{scores:?}");
+}
+
+#[test]
 fn an_interrupted_run_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);

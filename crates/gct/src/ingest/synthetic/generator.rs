@@ -117,6 +117,12 @@ impl Generator {
         vec!["d1_m1".into(), "d2_m1".into()]
     }
 
+    /// The diagnosis and the treatment of each label: does one lead to the other?
+    pub fn label_pairs(&self) -> [(u32, u32); 2] {
+        let labels = &self.settings.labels;
+        [(labels.d1, labels.m1), (labels.d2, labels.m1)]
+    }
+
     /// The codes, named as in the paper's figures: `D_199`, `T_939`, `L_7`. Counts are zero.
     pub fn vocabulary(&self) -> Vocabulary {
         PerKind::from_fn(|kind| {
@@ -253,15 +259,14 @@ impl Generator {
     }
 
     fn finish(&self, draft: Draft, number: u64) -> Encounter {
-        let labels = &self.settings.labels;
-        let caused = |diagnosis| Some(draft.causes.contains(&(diagnosis, labels.m1)));
+        let labels = self.label_pairs().map(|pair| Some(draft.causes.contains(&pair)));
         Encounter {
             id: EncounterId::new(format!("E{number}")),
             subject: SubjectId::new(format!("S{number}")),
             start: None,
             prediction_time: None,
             part: None,
-            labels: vec![caused(labels.d1), caused(labels.d2)],
+            labels: labels.to_vec(),
             edges: Some(Edges {
                 diagnosis_treatment: positions(&draft.causes, &draft.diagnoses, &draft.treatments),
                 treatment_lab: positions(&draft.results, &draft.treatments, &draft.labs),
