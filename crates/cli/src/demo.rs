@@ -59,6 +59,10 @@ pub(crate) struct Arguments {
 
 const MODELS: [&str; 3] = ["gct", "transformer", "shallow"];
 
+/// Folders beside those of the models.
+const DATA: &str = "data";
+const REPORT: &str = "report";
+
 /// The page that shows all of it.
 const PAGE: &str = "report.html";
 
@@ -76,7 +80,15 @@ struct Trained {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    whole(arguments, quiet).map_err(|error| match error.downcast() {
+        Ok(error) => terminal::go_on_again(error),
+        Err(error) => error,
+    })
+}
+
+fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
     let start = Instant::now();
+    check_folder(&arguments.out)?;
     for name in MODELS {
         check(arguments, name)?;
     }
@@ -85,12 +97,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let trained: Result<Vec<Trained>> =
         MODELS.iter().map(|name| train(arguments, &dataset, name, &mut display)).collect();
     display.bar.finish_and_clear();
-    let trained = trained.map_err(|error| match error.downcast() {
-        Ok(error) => terminal::go_on_again(error),
-        Err(error) => error,
-    })?;
+    let trained = trained?;
     let ceiling = &findings.ceiling.ceiling_joint;
-    let report = arguments.out.join("report");
+    let report = arguments.out.join(REPORT);
     draw(&report, &dataset, &trained, ceiling)?;
     write(&report.join(PAGE), &page(&dataset, &trained, quiet)?, Overwrite::Replace)?;
     let summary = summary(arguments, &trained, ceiling, start.elapsed().as_secs_f64());
@@ -120,6 +129,38 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&text)?)
 }
 
+/// Refuses a folder in which something else than a demo, of whatever size, has the place of a part of it: what a user made is
+/// not begun anew.
+fn check_folder(out: &Path) -> Result<()> {
+    let is_own = |name: &str, path: &Path| -> Result<bool> {
+        if !path.exists() {
+            return Ok(true);
+        }
+        if name != DATA {
+            let made = Run::open(path)?.settings().clone();
+            return Ok(made == settings(name, made.steps)?);
+        }
+        let source = Dataset::open(path)?.manifest().source.clone();
+        let made: Option<synthetic::Settings> = serde_json::from_value(source.settings).ok();
+        let any_size = |made| synthetic::Settings { encounters: 0, ..made };
+        Ok(source.kind == gct::synth::SOURCE && made.map(any_size) == Some(any_size(Default::default())))
+    };
+    for name in [DATA].into_iter().chain(MODELS) {
+        if !is_own(name, &out.join(name))? {
+            bail!(
+                "{} holds `{name}`, which is not of a demo; choose another folder with --out",
+                out.display()
+            );
+        }
+    }
+    match ["dataset.json", "run.json"].into_iter().find(|name| out.join(name).exists()) {
+        Some(name) => {
+            bail!("{} holds {name}, which is not of a demo; choose another folder with --out", out.display())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses settings that make no sense, and a run that is there but is not of this demo.
 fn check(arguments: &Arguments, name: &str) -> Result<()> {
     let (folder, settings) = (arguments.out.join(name), settings(name, arguments.steps)?);
@@ -132,7 +173,7 @@ fn check(arguments: &Arguments, name: &str) -> Result<()> {
 
 /// Makes the data, unless they are there already.
 fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
-    let folder = arguments.out.join("data");
+    let folder = arguments.out.join(DATA);
     let settings = synthetic::Settings { encounters: arguments.encounters, ..Default::default() };
     if arguments.encounters < FEWEST {
         bail!("--encounters {}: a demo needs at least {FEWEST}", arguments.encounters);

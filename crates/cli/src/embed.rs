@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    arguments.output.check()?;
+    arguments.output.check(&["parquet", "npy"])?;
     let (run, written) = if arguments.codes {
         let run = arguments.asked.run()?;
         let written = predict::codes(&run, arguments.output.place())?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, bail};
 use clap::Args;
 use gct::dataset::{self, Overwrite};
 
@@ -25,8 +26,10 @@ impl OutputFile {
     }
 
     /// Refuses a place that cannot be written, before any work is done.
-    pub(crate) fn check(&self) -> gct::Result<()> {
-        self.place().map_or(Ok(()), |(out, overwrite)| dataset::check_file(out, overwrite))
+    pub(crate) fn check(&self) -> Result<()> {
+        let Some((out, overwrite)) = self.place() else { return Ok(()) };
+        check_ending(out, &["parquet"])?;
+        Ok(dataset::check_file(out, overwrite)?)
     }
 }
 
@@ -49,8 +52,18 @@ impl RequiredFile {
     }
 
     /// Refuses a place that cannot be written, before any work is done.
-    pub(crate) fn check(&self) -> gct::Result<()> {
+    pub(crate) fn check(&self, endings: &[&str]) -> Result<()> {
         let (out, overwrite) = self.place();
-        dataset::check_file(out, overwrite)
+        check_ending(out, endings)?;
+        Ok(dataset::check_file(out, overwrite)?)
     }
+}
+
+/// Refuses a name that promises another format than the one that is written.
+pub(crate) fn check_ending(file: &Path, endings: &[&str]) -> Result<()> {
+    let is_one = |ending: &std::ffi::OsStr| endings.iter().any(|one| ending.eq_ignore_ascii_case(one));
+    if file.extension().is_none_or(is_one) {
+        return Ok(());
+    }
+    bail!("{} cannot be written: its name must end in .{}", file.display(), endings.join(" or ."))
 }

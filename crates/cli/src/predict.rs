@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    arguments.output.check()?;
+    arguments.output.check(&["parquet"])?;
     let (run, dataset, which) = arguments.asked.open()?;
     let bar = asked::progress(&dataset, which, "predicting encounters", quiet);
     let Arguments { threshold, top, min_probability, meds, .. } = *arguments;

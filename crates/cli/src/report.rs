@@ -84,7 +84,7 @@ impl LookArguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    arguments.out.check()?;
+    arguments.out.check(&["html", "htm"])?;
     let opened: Vec<(Run, Dataset)> = (arguments.runs.iter())
         .map(|run| asked::open(run, arguments.data.as_deref()))
         .collect::<gct::Result<_>>()?;

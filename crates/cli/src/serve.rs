@@ -105,7 +105,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let server = Server::start(run, bound, page)?;
     let address = format!("http://{}", server.address());
     if arguments.json {
-        terminal::print_json(&json!({"listen": address}))?;
+        // On one line: whoever waits for it reads no more.
+        terminal::print(&format!("{}\n", json!({"listen": address})))?;
     }
     if !quiet {
         say(&format!("listening on {address}"));

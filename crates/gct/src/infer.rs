@@ -42,12 +42,9 @@ impl Which {
         }
     }
 
-    /// The test split of the dataset that a run was trained on, and all of any other.
+    /// The test split of the dataset that a run was trained on, even if it has changed since, and all of any other.
     pub fn default_for(run: &Run, dataset: &Dataset) -> Self {
-        match run.check_dataset(dataset) {
-            Ok(()) => Which::Part(Part::Test),
-            Err(_) => Which::All,
-        }
+        if run.is_of(dataset) { Which::Part(Part::Test) } else { Which::All }
     }
 }
 

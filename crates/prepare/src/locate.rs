@@ -45,6 +45,8 @@ pub(crate) enum For<'a> {
     Damage,
     /// A value that is not what its column holds.
     Values(&'a [Looked]),
+    /// A value that holds rows: a quote was left open before them.
+    Swallowed(&'a [Looked]),
     /// A key, given by the positions of its columns, that an earlier row has.
     Repetition(&'a [usize], &'a str),
 }
@@ -92,13 +94,27 @@ pub(crate) fn first_problem(
                 return Some(Error::Row { file: name.into(), row, column: column(position), problem });
             }
         }
-        let text = |position: usize| std::str::from_utf8(&record[position]).unwrap_or_default().trim();
+        let raw = |position: usize| std::str::from_utf8(&record[position]).unwrap_or_default();
+        let text = |position: usize| raw(position).trim();
         match what {
             For::Damage => {}
+            For::Swallowed(columns) => {
+                let is_row =
+                    |line: &str| line.matches(char::from(dialect.delimiter)).count() + 1 >= header.len();
+                if let Some(column) =
+                    columns.iter().find(|column| raw(column.position).lines().skip(1).any(is_row))
+                {
+                    let (file, column) = (name.to_owned(), column.name.clone());
+                    let problem = "holds rows that follow it: a quote is left open".into();
+                    return Some(Error::Row { file, row, column, problem });
+                }
+            }
             For::Values(columns) => {
                 for column in columns {
                     let value = text(column.position);
-                    if is_one_line(&column.name.to_lowercase(), column.kind) && value.contains('\n') {
+                    if is_one_line(&column.name.to_lowercase(), column.kind)
+                        && raw(column.position).contains('\n')
+                    {
                         let problem = "holds a line break; is a quote left open?".into();
                         return Some(Error::Row {
                             file: name.into(),

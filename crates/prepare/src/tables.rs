@@ -675,25 +675,41 @@ impl Reader<'_> {
         );
         let mut found = vec![];
         for (column, rows) in text_counts(&self.engine.query("counting rows", &counts).await?) {
-            let mut first = groups[0].files[0].name.clone();
-            'files: for group in groups {
-                let header: Vec<String> =
-                    group.schema.fields().iter().map(|field| field.name().clone()).collect();
-                let spec = &self.table.columns[&column];
-                let Some(position) = self.find(&column, spec, &header) else { continue };
-                let looked = [Looked { name: header[position].clone(), position, kind: spec.kind }];
-                for file in group.files.iter().filter(|file| file.format != Format::Parquet) {
-                    if let Some(problem) =
-                        self.first_problem(file, group.dialect, For::Values(&looked)).await?
-                    {
-                        first = problem.to_string();
-                        break 'files;
-                    }
-                }
+            let spec = &self.table.columns[&column];
+            if locate::is_one_line(&column, spec.kind)
+                && let Some(open_quote) =
+                    self.first_in(groups, &column, |looked| For::Swallowed(looked)).await?
+            {
+                // One such row may stand for thousands.
+                return Err(open_quote);
             }
+            let first = self.first_in(groups, &column, |looked| For::Values(looked)).await?;
+            let first = first.map_or_else(|| groups[0].files[0].name.clone(), |problem| problem.to_string());
             found.push(Unreadable { first, column: format!("{}.{column}", self.name), rows });
         }
         Ok(found)
+    }
+
+    /// The first problem of a column in files of text.
+    async fn first_in(
+        &self,
+        groups: &[Group],
+        column: &str,
+        what: fn(&[Looked]) -> For<'_>,
+    ) -> Result<Option<Error>> {
+        let spec = &self.table.columns[column];
+        for group in groups {
+            let header: Vec<String> =
+                group.schema.fields().iter().map(|field| field.name().clone()).collect();
+            let Some(position) = self.find(column, spec, &header) else { continue };
+            let looked = [Looked { name: header[position].clone(), position, kind: spec.kind }];
+            for file in group.files.iter().filter(|file| file.format != Format::Parquet) {
+                if let Some(problem) = self.first_problem(file, group.dialect, what(&looked)).await? {
+                    return Ok(Some(problem));
+                }
+            }
+        }
+        Ok(None)
     }
 }
 

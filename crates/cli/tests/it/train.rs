@@ -222,6 +222,18 @@ fn the_demo_tells_a_whole_story() {
         let assert = gct(home.path(), other).assert().code(2);
         assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("--force begins anew"));
     }
+    // What is no demo's stays, whatever is forced.
+    let mine = home.path().join("mine");
+    fs::create_dir(&mine).unwrap();
+    fs::rename(home.path().join("gct-demo/shallow"), mine.join("gct")).unwrap();
+    let weights = fs::read(mine.join("gct/last.safetensors")).unwrap();
+    for (out, name) in [("mine", "`gct`"), ("gct-demo/data", "dataset.json")] {
+        let assert = gct(home.path(), &format!("{line} --force --out {out}")).assert().code(2);
+        let said =
+            format!("error: {out} holds {name}, which is not of a demo; choose another folder with --out\n");
+        assert_eq!(String::from_utf8_lossy(&assert.get_output().stderr), said);
+    }
+    assert_eq!(fs::read(mine.join("gct/last.safetensors")).unwrap(), weights);
     let before = names(home.path());
     for nonsense in ["demo --steps 0 --out x", "demo --encounters 5 --out x"] {
         gct(home.path(), nonsense).assert().code(2);

@@ -99,8 +99,8 @@ error: setting `space`: rate is not allowed; expected the name of a setting that
 "#]]);
     assert!(!home.join("other").exists());
     gct(&home, &format!("{TUNE} --out data --trials 2")).assert().code(2).stderr_eq(str![[r#"
-error: data already exists
-hint: choose another place, or replace it with --force
+error: will not write data: it holds something else than a tuning
+hint: choose another place, or move away what is there
 
 "#]]);
 }

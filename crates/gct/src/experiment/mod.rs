@@ -223,6 +223,9 @@ impl Experiment {
             let names: Vec<&str> = Config::NAMES.into_iter().chain(variants).collect();
             return Err(format!("unknown model `{unknown}`; known: {}", names.join(", ")));
         }
+        if self.compare_with.is_some() && !self.models.is_empty() && self.reference().is_none() {
+            return Err("`compare_with` is not among `models`".into());
+        }
         if self.data.folder.is_some() && self.data.synthetic.is_some() {
             return Err(
                 "`data` has a folder and settings of the generator; it can be from one of them".into()

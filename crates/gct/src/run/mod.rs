@@ -137,7 +137,23 @@ pub struct Run {
 /// # Errors
 /// If something is there that may not be replaced.
 pub fn check_place(folder: &Path, overwrite: Overwrite) -> Result<()> {
-    dataset::check_folder(folder, overwrite, SHAPE)
+    dataset::check_folder(folder, overwrite, SHAPE)?;
+    lock(folder).map(drop)
+}
+
+/// Keeps other processes from training a run, as long as the file is held; `None` if there is no run, or no locks.
+fn lock(folder: &Path) -> Result<Option<fs::File>> {
+    let path = folder.join(MANIFEST);
+    let file = match fs::File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.on("open", &path)?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { path: folder.to_owned() }),
+        // A file system without locks is no reason not to train.
+        Err(fs::TryLockError::Error(_)) => Ok(None),
+    }
 }
 
 impl Run {
@@ -153,6 +169,7 @@ impl Run {
         prior: Prior,
     ) -> Result<Self> {
         let vocabulary = dataset.vocabulary();
+        let _replaced = lock(folder)?;
         let pending = PendingFolder::create(folder, overwrite, SHAPE)?;
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
@@ -221,22 +238,15 @@ impl Run {
     }
 
     /// Keeps other processes from training it, as long as the file is held, and removes what a kill left behind.
-    pub(crate) fn lock(&self) -> Result<fs::File> {
-        let path = self.folder.join(MANIFEST);
-        let file = fs::File::open(&path).on("open", &path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(Error::Busy { path: self.folder.clone() }),
-            // A file system without locks is no reason not to train.
-            Err(fs::TryLockError::Error(_)) => return Ok(file),
-        }
+    pub(crate) fn lock(&self) -> Result<Option<fs::File>> {
+        let Some(lock) = lock(&self.folder)? else { return Ok(None) };
         for entry in fs::read_dir(&self.folder).on("read", &self.folder)? {
             let entry = entry.on("read", &self.folder)?;
             if entry.file_name().to_string_lossy().starts_with(dataset::PARTIAL) {
                 fs::remove_file(entry.path()).on("remove", &entry.path())?;
             }
         }
-        Ok(file)
+        Ok(Some(lock))
     }
 
     /// Refuses a run that has been trained but has lost its checkpoints.
@@ -286,8 +296,7 @@ impl Run {
     /// # Errors
     /// If there is none yet, or its file is not that of this run.
     pub fn model(&self) -> Result<Model<f32>> {
-        let path = [BEST, LAST].map(|name| self.folder.join(name)).into_iter().find(|path| path.exists());
-        let path = path.ok_or_else(|| Error::NoWeights { path: self.folder.clone() })?;
+        let path = self.weights()?;
         let model = Model::load(&path)?;
         let wrong = |problem: &str| Error::Weights { path: path.clone(), problem: problem.into() };
         if model.config() != &self.settings.model || model.head() != &self.settings.head {
@@ -299,12 +308,33 @@ impl Run {
         Ok(model)
     }
 
+    /// The file with the weights of [`Run::model`].
+    fn weights(&self) -> Result<PathBuf> {
+        let [best, last] = [BEST, LAST].map(|name| self.folder.join(name));
+        if best.exists() {
+            return Ok(best);
+        }
+        if let Some(entry) = self.entries()?.iter().rfind(|entry| entry.best) {
+            let problem = format!("it is missing, but step {} had the best validation", entry.step);
+            return Err(Error::Damaged { path: best, problem });
+        }
+        if last.exists() { Ok(last) } else { Err(Error::NoWeights { path: self.folder.clone() }) }
+    }
+
     /// Its validations.
     ///
     /// # Errors
     /// If they cannot be read.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         journal::read(&self.folder)
+    }
+
+    /// Whether a dataset is the one that it was trained on, or stands where that one stood: a label may have been added since,
+    /// but those who were learned from are still among its subjects.
+    pub(crate) fn is_of(&self, dataset: &Dataset) -> bool {
+        let same_place =
+            || fs::canonicalize(dataset.path()).is_ok_and(|path| path == self.manifest.dataset.path);
+        self.check_dataset(dataset).is_ok() || same_place()
     }
 
     /// Refuses a dataset that is not the one that it was trained on.
@@ -368,7 +398,12 @@ pub fn list(folder: &Path) -> Result<Vec<Result<Summary, Unreadable>>> {
         }
     }
     inside.sort();
-    Ok(inside.iter().map(|folder| list(folder)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    let listed = |folder: &PathBuf| {
+        list(folder).unwrap_or_else(|error| {
+            vec![Err(Unreadable { path: folder.clone(), problem: error.to_string() })]
+        })
+    };
+    Ok(inside.iter().flat_map(listed).collect())
 }
 
 fn summary(folder: &Path) -> Result<Summary> {

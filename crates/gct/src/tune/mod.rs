@@ -249,7 +249,8 @@ impl Tuning {
             };
         }
         if fs::read_dir(folder).is_ok_and(|mut inside| inside.next().is_some()) {
-            return Err(Error::OutputExists { path: folder.to_owned() });
+            let problem = "it holds something else than a tuning".into();
+            return Err(Error::NotReplaceable { path: folder.to_owned(), problem });
         }
         fs::create_dir_all(folder).on("create", folder)?;
         let text = toml::to_string(&plan).expect("a plan has text keys and numbers that fit");

@@ -155,10 +155,26 @@ fn a_run_is_trained_by_one_process_at_a_time() {
     let elsewhere = fs::File::open(folder.join("run.json")).unwrap();
     elsewhere.lock().unwrap();
     assert!(matches!(resume(&dataset, &folder, None), Err(Error::Busy { .. })));
+    let watch = Watch { tell: &mut |_| {}, stop: &AtomicBool::new(false) };
+    let anew = settings("graph_reconstruction", "gct");
+    let replaced = train::start(anew, &dataset, &folder, Overwrite::Replace, watch);
+    assert!(matches!(replaced, Err(Error::Busy { .. })), "not even by force");
     drop(elsewhere);
     fs::write(folder.join(".gct-partial-xyz"), "left by a kill").unwrap();
     assert_eq!(resume(&dataset, &folder, None).unwrap().step, 10);
     assert!(!folder.join(".gct-partial-xyz").exists());
+}
+
+#[test]
+fn the_best_weights_are_not_replaced_by_the_last() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("graph_reconstruction", "shallow"), &dataset, &folder, None).unwrap();
+    let run = Run::open(&folder).unwrap();
+    run.model().unwrap();
+    fs::remove_file(folder.join("best.safetensors")).unwrap();
+    let error = run.model().err().unwrap();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
 }
 
 /// The matrix that GCN mixes with is the truth itself.
@@ -376,11 +392,14 @@ fn another_dataset_is_read_in_the_words_of_the_run() {
     assert_eq!(here.scores, there.scores);
     assert_eq!(there.unseen, Unseen::default());
     assert_eq!(Which::default_for(&run, &same), Which::All);
-    let other = turned(&dataset, &home.path().join("other"), 100);
+    fs::rename(dataset.path(), home.path().join("before")).unwrap();
+    let changed = turned(&same, dataset.path(), 0);
+    assert_eq!(Which::default_for(&run, &changed), Which::Part(Part::Test), "where its own was");
+    let other = turned(&changed, &home.path().join("other"), 100);
     let there = evaluate(&other);
     assert_eq!(there.unseen.codes, 300);
     assert!(there.unseen.occurrences > 0 && there.scores != here.scores);
-    let strange = turned(&dataset, &home.path().join("strange"), 1000);
+    let strange = turned(&changed, &home.path().join("strange"), 1000);
     let error = evaluate::run(&run, &strange, Which::All, none, &|_| Ok(())).unwrap_err();
     assert!(error.to_string().contains("the run knows none of its codes"), "{error}");
 }

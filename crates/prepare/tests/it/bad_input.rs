@@ -209,13 +209,21 @@ fn an_open_quote_does_not_swallow_the_rest_of_the_file() {
         .map(|row| format!("{row},s,dx,I{row}\n{row},s,rx,{}a\n", if row == 9 { "\"" } else { "" }))
         .collect();
     write(home.path(), &[("e.csv", &format!("{HEADER}\n{rows}"))]);
-    let said = failure(home.path(), "events e.csv --out data --strict");
-    assert!(
-        said.starts_with("error: e.csv: row 20: column `code`: holds a line break; is a quote left open?"),
-        "{said}"
-    );
-    let counts = super::json(home.path(), "events e.csv --dry-run");
-    assert_eq!(counts["rows_unreadable"], serde_json::json!({"events.code": 1}));
+    write(home.path(), &[("last.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,\"a\n"))]);
+    for (line, expected) in [
+        (
+            "events e.csv",
+            "error: e.csv: row 20: column `code`: holds rows that follow it: a quote is left open\n",
+        ),
+        // There is nothing left to swallow.
+        (
+            "events last.csv --strict",
+            "error: last.csv: row 2: column `code`: holds a line break; is a quote left open? (refused because of --strict)\n",
+        ),
+    ] {
+        let said = failure(home.path(), &format!("{line} --out data"));
+        assert!(said.starts_with(expected), "{said}");
+    }
 }
 
 #[test]

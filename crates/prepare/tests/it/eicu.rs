@@ -114,4 +114,9 @@ fn tables_that_are_not_asked_for_are_not_read() {
         let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
         assert!(said.starts_with(expected), "{said}");
     }
+    // A table that is asked for must be there.
+    std::fs::remove_file(home.path().join("eicu/lab.csv")).unwrap();
+    let said = prepare(home.path(), "eicu eicu --dry-run --labs").assert().code(2);
+    let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("table `lab`"), "{said}");
 }
