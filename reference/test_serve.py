@@ -20,8 +20,7 @@ def served(request, home, gct):
     gct("train", "--quiet", "--data", home / "synthetic", "--task", request.param, "--out", run, *small)
     command = [os.environ["GCT"], "serve", str(run), "--listen", "127.0.0.1:0", "--json", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        said = "".join(server.stdout.readline() for _ in range(3))
-        yield json.loads(said)["listen"]
+        yield json.loads(server.stdout.readline())["listen"]
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
 

@@ -21,7 +21,7 @@ impl Serving {
         let mut lines = BufReader::new(child.stdout.take().context("it has no output")?).lines();
         let address = lines.find_map(|line| {
             let line = line.ok()?;
-            Some(line.split_once("http://")?.1.trim_end_matches('"').to_owned())
+            Some(line.split_once("http://")?.1.trim_end_matches(['"', '}']).to_owned())
         });
         match address {
             Some(address) => Ok(Serving { child, address }),

@@ -29,9 +29,8 @@ fn serve(home: &Path, line: &str) -> (Child, String) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let text: String = lines.take(3).collect();
-    let said: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
     let address = said["listen"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
     (child, address)
 }

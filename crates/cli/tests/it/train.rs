@@ -319,10 +319,9 @@ fn bad_input_gets_one_clear_error() {
             "error: setting `threshold`: 2 is not allowed; expected a number from 0 to 1",
         ),
         ("predict run --out x --meds", "error: these predictions cannot be written as MEDS: "),
-        (
-            "embed run --out x.csv",
-            "error: setting `out`: x.csv is not allowed; expected a file that ends in .parquet or .npy",
-        ),
+        ("embed run --out x.csv", "error: x.csv cannot be written: its name must end in .parquet or .npy\n"),
+        ("predict run --out x.csv", "error: x.csv cannot be written: its name must end in .parquet\n"),
+        ("explain run --graph x.png", "error: x.png cannot be written: its name must end in .svg\n"),
         ("explain run --encounter nobody", "error: no encounter of the dataset has this identifier"),
         ("explain run --block 4", "error: --block 4: the model has blocks 1 to 3"),
         (
