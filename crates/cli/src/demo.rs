@@ -88,10 +88,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
     let start = Instant::now();
-    check_folder(&arguments.out)?;
-    for name in MODELS {
-        check(arguments, name)?;
-    }
+    check(arguments)?;
     let (dataset, findings) = data(arguments, quiet)?;
     let mut display = Display::new(arguments, quiet);
     let trained: Result<Vec<Trained>> =
@@ -129,46 +126,40 @@ fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&text)?)
 }
 
-/// Refuses a folder in which something else than a demo, of whatever size, has the place of a part of it: what a user made is
-/// not begun anew.
-fn check_folder(out: &Path) -> Result<()> {
-    let is_own = |name: &str, path: &Path| -> Result<bool> {
-        if !path.exists() {
-            return Ok(true);
-        }
-        if name != DATA {
-            let made = Run::open(path)?.settings().clone();
-            return Ok(made == settings(name, made.steps)?);
-        }
-        let source = Dataset::open(path)?.manifest().source.clone();
-        let made: Option<synthetic::Settings> = serde_json::from_value(source.settings).ok();
-        let any_size = |made| synthetic::Settings { encounters: 0, ..made };
-        Ok(source.kind == gct::synth::SOURCE && made.map(any_size) == Some(any_size(Default::default())))
+/// Refuses settings that make no sense; and, before anything is written, a folder in which something else than a demo stands where
+/// one would be: what a user made is not begun anew.
+fn check(arguments: &Arguments) -> Result<()> {
+    let out = &arguments.out;
+    let foreign = |name: &str| {
+        bail!("{} holds `{name}`, which is not of a demo; choose another folder with --out", out.display())
     };
-    for name in [DATA].into_iter().chain(MODELS) {
-        if !is_own(name, &out.join(name))? {
-            bail!(
-                "{} holds `{name}`, which is not of a demo; choose another folder with --out",
-                out.display()
-            );
+    if let Some(manifest) = ["dataset.json", "run.json"].into_iter().find(|name| out.join(name).exists()) {
+        return foreign(manifest);
+    }
+    if out.join(DATA).exists() {
+        let source = Dataset::open(&out.join(DATA))?.manifest().source.clone();
+        let made: Option<synthetic::Settings> = serde_json::from_value(source.settings).ok();
+        let of_any_size = |made| synthetic::Settings { encounters: 0, ..made };
+        if source.kind != gct::synth::SOURCE || made.map(of_any_size) != Some(of_any_size(Default::default()))
+        {
+            return foreign(DATA);
         }
     }
-    match ["dataset.json", "run.json"].into_iter().find(|name| out.join(name).exists()) {
-        Some(name) => {
-            bail!("{} holds {name}, which is not of a demo; choose another folder with --out", out.display())
+    for name in MODELS {
+        let (folder, wanted) = (out.join(name), settings(name, arguments.steps)?);
+        wanted.check()?;
+        if !folder.exists() {
+            continue;
         }
-        None => Ok(()),
+        let made = Run::open(&folder)?.settings().clone();
+        if made != settings(name, made.steps)? {
+            return foreign(name);
+        }
+        if made != wanted && !arguments.force {
+            bail!("{} is not of this demo; --force begins anew", folder.display());
+        }
     }
-}
-
-/// Refuses settings that make no sense, and a run that is there but is not of this demo.
-fn check(arguments: &Arguments, name: &str) -> Result<()> {
-    let (folder, settings) = (arguments.out.join(name), settings(name, arguments.steps)?);
-    settings.check()?;
-    if arguments.force || !folder.exists() || *Run::open(&folder)?.settings() == settings {
-        return Ok(());
-    }
-    bail!("{} is not of this demo; --force begins anew", folder.display())
+    Ok(())
 }
 
 /// Makes the data, unless they are there already.

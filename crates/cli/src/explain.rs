@@ -9,7 +9,6 @@ use gct::picture::{self, Kind};
 use gct::predict::{Explanation, explain};
 use serde_json::json;
 
-use crate::output::check_ending;
 use crate::{asked, proceed, terminal};
 
 /// Show what a model believes about one encounter: who attends to whom, block by block
@@ -63,7 +62,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
-        check_ending(file, &["svg"])?;
+        dataset::check_ending(file, &["svg"])?;
         dataset::check_file(file, overwrite)?;
     }
     if arguments.graph.is_some() && arguments.graph == arguments.bars {

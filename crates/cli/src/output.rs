@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
 use clap::Args;
 use gct::dataset::{self, Overwrite};
 
@@ -26,10 +25,10 @@ impl OutputFile {
     }
 
     /// Refuses a place that cannot be written, before any work is done.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> gct::Result<()> {
         let Some((out, overwrite)) = self.place() else { return Ok(()) };
-        check_ending(out, &["parquet"])?;
-        Ok(dataset::check_file(out, overwrite)?)
+        dataset::check_ending(out, &["parquet"])?;
+        dataset::check_file(out, overwrite)
     }
 }
 
@@ -52,18 +51,9 @@ impl RequiredFile {
     }
 
     /// Refuses a place that cannot be written, before any work is done.
-    pub(crate) fn check(&self, endings: &[&str]) -> Result<()> {
+    pub(crate) fn check(&self, endings: &'static [&'static str]) -> gct::Result<()> {
         let (out, overwrite) = self.place();
-        check_ending(out, endings)?;
-        Ok(dataset::check_file(out, overwrite)?)
+        dataset::check_ending(out, endings)?;
+        dataset::check_file(out, overwrite)
     }
-}
-
-/// Refuses a name that promises another format than the one that is written.
-pub(crate) fn check_ending(file: &Path, endings: &[&str]) -> Result<()> {
-    let is_one = |ending: &std::ffi::OsStr| endings.iter().any(|one| ending.eq_ignore_ascii_case(one));
-    if file.extension().is_none_or(is_one) {
-        return Ok(());
-    }
-    bail!("{} cannot be written: its name must end in .{}", file.display(), endings.join(" or ."))
 }

@@ -31,6 +31,15 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The name of a file promises another format than its own.
+    #[error("{} cannot be written: its name must end in .{}", path.display(), endings.join(" or ."))]
+    Ending {
+        /// The file.
+        path: PathBuf,
+        /// How it may end.
+        endings: &'static [&'static str],
+    },
+
     /// Writing there would destroy something that this program did not write.
     #[error("will not write {}: {problem}", path.display())]
     NotReplaceable {

@@ -227,7 +227,7 @@ fn the_demo_tells_a_whole_story() {
     fs::create_dir(&mine).unwrap();
     fs::rename(home.path().join("gct-demo/shallow"), mine.join("gct")).unwrap();
     let weights = fs::read(mine.join("gct/last.safetensors")).unwrap();
-    for (out, name) in [("mine", "`gct`"), ("gct-demo/data", "dataset.json")] {
+    for (out, name) in [("mine", "`gct`"), ("gct-demo/data", "`dataset.json`")] {
         let assert = gct(home.path(), &format!("{line} --force --out {out}")).assert().code(2);
         let said =
             format!("error: {out} holds {name}, which is not of a demo; choose another folder with --out\n");

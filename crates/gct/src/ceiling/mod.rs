@@ -88,16 +88,20 @@ pub fn measure(
 ) -> Result<Ceiling> {
     let few = &held_out[..held_out.len().min(JOINT_HELD_OUT)];
     let pairwise = |_, encounter: &Encounter| vec![pairwise::posterior(&Chances::of(generator, encounter))];
-    let joint = |number: usize, encounter: &Encounter| {
-        vec![joint::posterior(&Chances::of(generator, encounter), generator.spare_stream(number as u64))]
-    };
+    // Sampling is slow: it is done for those that are ranked by their edges, and for those that may have a label.
+    let pairs = generator.label_pairs();
+    let joint = each(held_out, stop, |number, encounter| {
+        let is_wanted = number < few.len() || pairs.iter().any(|pair| place(encounter, *pair).is_some());
+        let rng = generator.spare_stream(number as u64);
+        is_wanted.then(|| joint::posterior(&Chances::of(generator, encounter), rng))
+    })?;
     let rates = Rates::of(held_out);
     Ok(Ceiling {
         ceiling: score(held_out, stop, pairwise)?,
-        ceiling_joint: score(few, stop, joint)?,
+        ceiling_joint: rank(few, joint.iter().map(Option::as_slice)),
         prior: score(held_out, stop, |_, encounter| conditional_probabilities(prior, encounter))?,
         kinds: score(held_out, stop, |_, encounter| vec![rates.of_pairs(encounter)])?,
-        diagnosis_treatment: Some(score_labels(generator, held_out, stop)?),
+        diagnosis_treatment: Some(rank_labels(held_out, pairs, &joint)),
     })
 }
 
@@ -114,30 +118,29 @@ fn each<R: Send>(
     encounters.par_iter().enumerate().map(one).collect()
 }
 
+/// Where a pair of diagnosis and treatment is among all pairs of an encounter, if it has both.
+fn place(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Option<usize> {
+    let codes = &encounter.codes;
+    let place = |code: u32, codes: &[u32]| codes.iter().position(|other| *other == code);
+    Some(place(diagnosis, &codes.diagnosis)? * codes.treatment.len() + place(treatment, &codes.treatment)?)
+}
+
 /// Ranks encounters by the joint chance of their labels: each says that a certain diagnosis led to a certain treatment.
-fn score_labels(generator: &Generator, encounters: &[Encounter], stop: &AtomicBool) -> Result<LabelScores> {
-    let pairs = generator.label_pairs();
-    let chances = each(encounters, stop, |number, encounter| {
-        let (diagnoses, treatments) = (&encounter.codes.diagnosis, &encounter.codes.treatment);
-        let place = |code, codes: &[u32]| codes.iter().position(|other| *other == code);
-        let places = pairs.map(|(diagnosis, treatment)| {
-            Some(place(diagnosis, diagnoses)? * treatments.len() + place(treatment, treatments)?)
-        });
-        // What is not there led to nothing; only the others are worth sampling.
-        if places == [None; 2] {
-            return [0.0; 2];
-        }
-        let rng = generator.spare_stream(number as u64);
-        let chances = joint::posterior(&Chances::of(generator, encounter), rng).diagnosis_treatment;
-        places.map(|place| place.map_or(0.0, |place| chances[place]))
-    })?;
+fn rank_labels(
+    encounters: &[Encounter],
+    pairs: [(u32, u32); 2],
+    joint: &[Option<PairScores>],
+) -> LabelScores {
     let mut ranking = Ranking::default();
-    for (encounter, chances) in encounters.iter().zip(chances) {
-        for (label, chance) in encounter.labels.iter().zip(chances) {
+    for (encounter, scores) in encounters.iter().zip(joint) {
+        for (label, pair) in encounter.labels.iter().zip(pairs) {
+            // What is not there led to nothing.
+            let chance = place(encounter, pair).zip(scores.as_ref());
+            let chance = chance.map_or(0.0, |(place, scores)| scores.diagnosis_treatment[place]);
             ranking.add(chance, *label == Some(true));
         }
     }
-    Ok(LabelScores { areas: ranking.areas(), encounters: encounters.len() as u64 })
+    LabelScores { areas: ranking.areas(), encounters: encounters.len() as u64 }
 }
 
 /// A score for every pair whose edge is hidden, row after row.
@@ -157,8 +160,13 @@ fn score(
     rule: impl Fn(usize, &Encounter) -> Vec<PairScores> + Sync,
 ) -> Result<Scores> {
     let scored = each(encounters, stop, rule)?;
+    Ok(rank(encounters, scored.iter().map(Vec::as_slice)))
+}
+
+/// Ranks the pairs of all encounters by their scores.
+fn rank<'s>(encounters: &[Encounter], scored: impl Iterator<Item = &'s [PairScores]>) -> Scores {
     let (mut all, mut hidden) = (Ranking::default(), Ranking::default());
-    for (encounter, directions) in encounters.iter().zip(&scored) {
+    for (encounter, directions) in encounters.iter().zip(scored) {
         let edges = encounter.edges.as_ref().expect("synthetic encounters know their edges");
         let nodes = Nodes::of(encounter).len();
         for scores in directions {
@@ -185,7 +193,7 @@ fn score(
             all.add_many(f32::NEG_INFINITY, 0, impossible as u32);
         }
     }
-    Ok(Scores { all_pairs: all.areas(), hidden_pairs: hidden.areas(), encounters: encounters.len() as u64 })
+    Scores { all_pairs: all.areas(), hidden_pairs: hidden.areas(), encounters: encounters.len() as u64 }
 }
 
 /// p(effect|cause) for the pair one way, p(cause|effect) the other way.

@@ -1,5 +1,6 @@
 //! Folders and files that appear whole or not at all: written beside, synced, renamed.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -123,6 +124,15 @@ pub(crate) const RUN_MANIFEST: &str = "run.json";
 
 /// What is being written, if the program is killed then, stays behind under a name that begins like this.
 pub(crate) const PARTIAL: &str = ".gct-partial-";
+
+/// Refuses a name that promises another format than the one that is written.
+pub fn check_ending(file: &Path, endings: &'static [&'static str]) -> Result<()> {
+    let is_one = |ending: &OsStr| endings.iter().any(|one| ending.eq_ignore_ascii_case(one));
+    if file.extension().is_none_or(is_one) {
+        return Ok(());
+    }
+    Err(Error::Ending { path: file.to_owned(), endings })
+}
 
 /// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a place inside a dataset or a run.
 pub fn check_file(target: &Path, overwrite: Overwrite) -> Result<()> {

@@ -17,7 +17,7 @@ mod schema;
 mod write;
 
 pub use assembly::Assembly;
-pub use folder::{Overwrite, check_file, copy_file, write_text};
+pub use folder::{Overwrite, check_ending, check_file, copy_file, write_text};
 pub(crate) use folder::{
     PARTIAL, PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, entry_of, hex, write_file,
     write_own,

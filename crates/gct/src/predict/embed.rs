@@ -105,7 +105,8 @@ fn is_npy(path: &Path) -> Result<bool> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("npy") => Ok(true),
         Some("parquet") => Ok(false),
-        _ => Err(Error::setting("out", path.display(), "a file that ends in .parquet or .npy")),
+        // The ending decides, so there must be one.
+        _ => Err(Error::Ending { path: path.to_owned(), endings: &["parquet", "npy"] }),
     }
 }
 

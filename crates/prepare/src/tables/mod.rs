@@ -1,0 +1,305 @@
+//! The tables of a source, under the names and types that its SQL counts on.
+//!
+//! A table of text is converted once into typed Parquet, which also finds the rows that cannot be read; Parquet is used where it
+//! lies. Columns are found by name, whatever their order and case.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+use crate::columns::data_type;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::files::{File, Place};
+use crate::source::{Column, ColumnKind, Source, Table, Value, named};
+
+mod reader;
+
+use reader::Reader;
+
+/// How the user's tables differ from what the source expects.
+#[derive(Debug, Clone, Default)]
+pub struct Differences {
+    /// Other places of tables.
+    pub tables: BTreeMap<String, String>,
+    /// Other names of columns, as `column` or `table.column`.
+    pub columns: BTreeMap<String, String>,
+    /// What separates the columns of text files; a comma, or a tab in `.tsv` files, if nothing is said.
+    pub delimiter: Option<u8>,
+}
+
+/// Rows that could not be read and were left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The file, row and column of the first one.
+    pub first: String,
+    /// The table and column: `treatment.treatmentoffset`.
+    pub column: String,
+    /// How many there are.
+    pub rows: u64,
+}
+
+/// Gives all tables of a source their names and columns, so that queries can be planned before anything is read.
+pub(crate) fn outline(engine: &Engine<'_>, source: &Source) -> Result<()> {
+    for (name, table) in &source.description.tables {
+        let columns = table.columns.iter().map(|(name, column)| (name, data_type(column.kind)));
+        let lists = table.lists.keys().map(|name| (name, DataType::new_list(DataType::Utf8, true)));
+        let fields = columns.chain(lists).map(|(name, data_type)| Field::new(name, data_type, true));
+        engine.outline(name, Arc::new(Schema::new(fields.collect::<Vec<_>>())))?;
+    }
+    Ok(())
+}
+
+/// The tables of a source that something asks for; others are not looked at.
+pub(crate) struct Tables<'a> {
+    engine: &'a Engine<'a>,
+    source: &'a Source,
+    place: Place,
+    differences: &'a Differences,
+    /// Those that were read, or found missing.
+    read: BTreeSet<String>,
+    /// What the user says of columns, as far as it is of use.
+    heeded: BTreeSet<String>,
+    unreadable: Vec<Unreadable>,
+}
+
+impl<'a> Tables<'a> {
+    pub(crate) fn new(
+        engine: &'a Engine<'a>,
+        source: &'a Source,
+        place: Place,
+        differences: &'a Differences,
+    ) -> Result<Self> {
+        let tables = &source.description.tables;
+        if let Some(given) = differences.tables.keys().find(|given| !tables.contains_key(*given)) {
+            let known: Vec<&str> = tables.keys().map(String::as_str).collect();
+            let (name, value) = ("table".into(), given.clone());
+            return Err(Error::Choice { name, value, allowed: known.join(", ") });
+        }
+        let (read, heeded, unreadable) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+        Ok(Tables { engine, source, place, differences, read, heeded, unreadable })
+    }
+
+    /// Reads these tables, if that was not done yet.
+    pub(crate) async fn read(
+        &mut self,
+        names: &BTreeSet<String>,
+        options: &BTreeMap<String, Value>,
+    ) -> Result<()> {
+        let source = self.source;
+        for (name, table) in source.description.tables.iter().filter(|(name, _)| names.contains(*name)) {
+            if self.read.insert(name.clone()) {
+                self.read_one(name, table, options).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_one(&mut self, name: &str, table: &Table, options: &BTreeMap<String, Value>) -> Result<()> {
+        let files = self.files(name, table).await?;
+        let files = match &table.one_per {
+            Some(option) => {
+                let place = self.differences.tables.get(name).unwrap_or(&self.place.name);
+                one_of_several(place, name, option, options.get(option), files)?
+            }
+            None => files,
+        };
+        // What the user says of their tables is not said of ours.
+        let none = Differences::default();
+        let (files, differences) = match (files.is_empty(), &table.builtin) {
+            (true, Some(builtin)) => (vec![builtin_file(self.engine, self.source, builtin).await?], &none),
+            _ => (files, self.differences),
+        };
+        if files.is_empty() {
+            if table.optional {
+                return Ok(());
+            }
+            return Err(self.missing(name));
+        }
+        let reader = Reader { engine: self.engine, name, table, differences };
+        let groups = reader.groups(&files).await?;
+        for (given, theirs) in &differences.columns {
+            let has = groups
+                .iter()
+                .flat_map(|group| group.schema.fields())
+                .any(|field| field.name().eq_ignore_ascii_case(theirs));
+            if has && is_column(given, name, table) {
+                self.heeded.insert(given.clone());
+            }
+        }
+        self.unreadable.extend(reader.register_groups(groups).await?);
+        Ok(())
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let tables = &self.source.description.tables;
+        let names = |name: &str| match tables[name].files.as_slice() {
+            [] => vec![name.to_owned()],
+            files => files.to_vec(),
+        };
+        // What is another table is not this one.
+        let is_other = |near: &String| {
+            let mut others = tables.keys().filter(|other| *other != name).flat_map(|other| names(other));
+            others.any(|other| other.eq_ignore_ascii_case(near))
+        };
+        let mut near = self.place.near(&names(name));
+        near.retain(|near| !is_other(near));
+        let (place, found) = (self.place.name.clone(), self.place.names());
+        Error::MissingTable { place, table: name.into(), names: names(name), near, found }
+    }
+
+    /// The files of a table, if it is there.
+    async fn files(&self, name: &str, table: &Table) -> Result<Vec<File>> {
+        let place = &self.place;
+        let own = [name.to_owned()];
+        match self.differences.tables.get(name) {
+            Some(elsewhere) => match place.table(name, std::slice::from_ref(elsewhere))? {
+                files if files.is_empty() || place.is_file => {
+                    let files = Place::list(&self.engine.context, elsewhere).await?.all();
+                    if files.is_empty() {
+                        return Err(Error::Empty { file: elsewhere.clone() });
+                    }
+                    Ok(files)
+                }
+                files => Ok(files),
+            },
+            None if place.is_file && self.single() != Some(name) => Ok(vec![]),
+            None if table.files.is_empty() => place.table(name, &own),
+            None => place.table(name, &table.files),
+        }
+    }
+
+    /// The table that a single file is: the only one that is needed.
+    fn single(&self) -> Option<&str> {
+        let description = &self.source.description;
+        let mut needed =
+            description.tables.iter().filter(|(_, table)| !table.optional && table.builtin.is_none());
+        match (needed.next(), needed.next()) {
+            (Some((name, _)), None) => Some(name),
+            (None, _) => description.any_of.first().map(String::as_str),
+            _ => None,
+        }
+    }
+
+    /// What could not be read, after everything was that had to be.
+    pub(crate) async fn finish(self) -> Result<Vec<Unreadable>> {
+        let description = &self.source.description;
+        let unread = || description.tables.iter().filter(|(name, _)| !self.read.contains(*name));
+        for (given, theirs) in
+            self.differences.columns.iter().filter(|(given, _)| !self.heeded.contains(*given))
+        {
+            if !unread().any(|(name, table)| is_column(given, name, table)) {
+                let value = format!("{given}={theirs}");
+                let allowed = "a column that the source reads, and a name that one of its tables has".into();
+                return Err(Error::Choice { name: "column".into(), value, allowed });
+            }
+        }
+        let any_of = &description.any_of;
+        let mut any_found = any_of.is_empty();
+        for name in any_of {
+            any_found |= !self.files(name, &description.tables[name]).await?.is_empty();
+        }
+        if !any_found {
+            let (place, found) = (self.place.name.clone(), self.place.names());
+            return Err(Error::MissingTables { place, tables: any_of.clone(), found });
+        }
+        Ok(self.unreadable)
+    }
+}
+
+/// Whether what the user says of a column, as `column` or `table.column`, is said of this table.
+fn is_column(given: &str, name: &str, table: &Table) -> bool {
+    let here = given.strip_prefix(&format!("{name}.")).unwrap_or(given);
+    table.columns.contains_key(here)
+}
+
+/// Those files of a folder that an option chooses, if there are several to choose from.
+fn one_of_several(
+    place: &str,
+    table: &str,
+    option: &str,
+    chosen: Option<&Value>,
+    files: Vec<File>,
+) -> Result<Vec<File>> {
+    let found: BTreeSet<&str> = files.iter().map(File::part).collect();
+    let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
+    let Some(Value::Text(chosen)) = chosen else {
+        let (place, table, option) = (place.into(), table.into(), option.into());
+        return if found.len() > 1 {
+            Err(Error::OneOfSeveral { place, table, option, found })
+        } else {
+            Ok(files)
+        };
+    };
+    let begins = |part: &str| part.strip_prefix(chosen.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    let kept: Vec<File> =
+        files.into_iter().filter(|file| file.part() == chosen || begins(file.part())).collect();
+    if kept.is_empty() {
+        let (name, value) = (option.into(), chosen.clone());
+        let none = format!("none, since there are no files of `{table}`");
+        let allowed = if found.is_empty() { none } else { found.join(", ") };
+        return Err(Error::Choice { name, value, allowed });
+    }
+    Ok(kept)
+}
+
+/// A file of labels, as the table `given_labels` with `given_id` and a boolean per label; their names.
+pub(crate) async fn register_labels(
+    engine: &Engine<'_>,
+    place: &str,
+    differences: &Differences,
+    taken: &[String],
+    reserved: &[&str],
+) -> Result<Vec<String>> {
+    let files = Place::list(&engine.context, place).await?.all();
+    let Some(file) = files.first() else { return Err(Error::Empty { file: place.into() }) };
+    let id = Column { kind: ColumnKind::Id, optional: false, aliases: vec![] };
+    let mut table = Table {
+        files: vec![],
+        optional: false,
+        builtin: None,
+        key: vec!["encounter_id".into()],
+        columns: BTreeMap::from([("encounter_id".to_owned(), id)]),
+        one_per: None,
+        plain_tabs: false,
+        lists: BTreeMap::new(),
+    };
+    let name = "given";
+    let reader = Reader { engine, name, table: &table, differences };
+    let groups = reader.groups(&files).await?;
+    let header: Vec<String> = groups[0].schema.fields().iter().map(|field| field.name().clone()).collect();
+    let id = reader.find("encounter_id", &table.columns["encounter_id"], &header);
+    let mut labels = vec![];
+    for (_, label) in header.into_iter().enumerate().filter(|(position, _)| Some(*position) != id) {
+        if taken.contains(&label)
+            || reserved.contains(&label.as_str())
+            || gct::dataset::is_fixed_column(&label)
+        {
+            return Err(Error::SameColumn { file: file.name.clone(), column: label });
+        }
+        table
+            .columns
+            .insert(label.clone(), Column { kind: ColumnKind::Boolean, optional: false, aliases: vec![] });
+        labels.push(label);
+    }
+    let reader = Reader { engine, name, table: &table, differences };
+    let groups = reader.groups(&files).await?;
+    if let Some(found) = reader.register_groups(groups).await?.first() {
+        return Err(Error::Labels { problem: found.first.clone() });
+    }
+    let columns: String = labels.iter().map(|label| format!(", {}", named(label))).collect();
+    let view = engine.sql(&format!("SELECT encounter_id AS given_id{columns} FROM {name}")).await?;
+    engine.view("given_labels", view)?;
+    Ok(labels)
+}
+
+/// A table that comes with the source, as a file.
+async fn builtin_file(engine: &Engine<'_>, source: &Source, builtin: &str) -> Result<File> {
+    let text = source.builtin_text(builtin)?;
+    let path = engine.place(builtin);
+    std::fs::write(&path, text)
+        .map_err(|error| Error::Place { place: path.display().to_string(), problem: error.to_string() })?;
+    let place = Place::list(&engine.context, &path.display().to_string()).await?;
+    Ok(place.all().remove(0))
+}
