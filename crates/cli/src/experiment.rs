@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use gct::dataset::{Dataset, Overwrite};
 use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
 use gct::infer::Which;
+use gct::metric::SIGNIFICANT;
 use gct::overrides::merge;
 use gct::report::Looked;
 use gct::run::Run;
@@ -210,8 +211,7 @@ fn summary(experiment: &Experiment, findings: &Findings) -> String {
             cell.model.clone(),
             with_sd(cell.mean, cell.sd),
             with_sd(cell.paper.map(|paper| paper[0]), cell.paper.map(|paper| paper[1])),
-            cell.beside
-                .map_or("-".into(), |beside| format!("{:+.4} ± {:.4}", beside.mean, beside.standard_error)),
+            cell.beside.map_or("-".into(), |beside| beside.to_string()),
             cell.splits.len().to_string(),
         ]
     });
@@ -221,8 +221,9 @@ fn summary(experiment: &Experiment, findings: &Findings) -> String {
     }
     let beside = experiment.reference().map_or("-".into(), |reference| format!("beside {reference}"));
     let header = [judge, "model", "ours", "paper", &beside, "splits"];
+    let legend = experiment.reference().map_or(String::new(), |_| format!("* p < {SIGNIFICANT}\n"));
     format!(
-        "{}{} of {} trials finished\n",
+        "{}{legend}{} of {} trials finished\n",
         terminal::table(&header, rows),
         findings.finished.len(),
         findings.trials

@@ -56,11 +56,13 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A file that dataset.json lists is gone.
-    #[error("{} is missing, but dataset.json lists it", path.display())]
+    /// A file of a folder that this program made is gone.
+    #[error("{} is missing, but {evidence}", path.display())]
     MissingFile {
         /// The file.
         path: PathBuf,
+        /// What says that it was there.
+        evidence: String,
     },
 
     /// dataset.json cannot be understood.
@@ -187,6 +189,13 @@ pub enum Error {
     /// A run has no weights yet.
     #[error("{} has no weights yet: training ended before its first validation", path.display())]
     NoWeights {
+        /// The run.
+        path: PathBuf,
+    },
+
+    /// A run that has been trained cannot be gone on with.
+    #[error("{} cannot be gone on with: its checkpoints are gone", path.display())]
+    NoCheckpoint {
         /// The run.
         path: PathBuf,
     },
@@ -352,6 +361,9 @@ impl Error {
             Error::Checkpoint { .. } => Some("there is none before it: train again with --force"),
             Error::NoSuchLabel { .. } => Some("try graph_reconstruction or masked_diagnosis"),
             Error::NotARun { .. } => Some("a run folder is made by `gct train --out RUN`"),
+            Error::NoCheckpoint { .. } => {
+                Some("its model can still be used; to train it further, train again with --force")
+            }
             Error::NoWeights { .. } => Some("go on with `gct train --out RUN --resume`"),
             Error::OtherRun { .. } => {
                 Some("only --steps can change; for anything else train into another folder with --out")
@@ -410,6 +422,16 @@ impl Error {
     /// Reading what somebody wrote failed: the file, and what is wrong with it.
     pub(crate) fn file(path: &Path, problem: impl ToString) -> Self {
         Error::Manifest { path: path.to_owned(), problem: problem.to_string() }
+    }
+
+    /// The error of a part of the settings, as one of the whole: a setting's name gets the part's in front.
+    pub(crate) fn inside(self, part: &str) -> Self {
+        match self {
+            Error::Setting { name, value, allowed } => {
+                Error::Setting { name: format!("{part}.{name}"), value, allowed }
+            }
+            other => other,
+        }
     }
 
     pub(crate) fn setting(name: &str, value: impl ToString, allowed: &str) -> Self {

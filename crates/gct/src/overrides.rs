@@ -45,14 +45,32 @@ pub fn table(settings: &impl Serialize) -> Table {
 /// # Errors
 /// If a name is unknown, a value is missing or of another type.
 pub fn typed<T: DeserializeOwned>(settings: &Table) -> Result<T, String> {
-    serde_path_to_error::deserialize(settings.clone()).map_err(|error| {
-        let (path, problem) = (error.path().to_string(), error.inner().message().replace('\n', " "));
-        if path == "." || problem.starts_with("unknown field") {
-            problem
-        } else {
-            format!("{path}: {problem}")
+    serde_path_to_error::deserialize(settings.clone())
+        .map_err(|error| in_words(&error.path().to_string(), error.inner().message()))
+}
+
+/// What serde says is wrong at a path, for those who do not write Rust.
+pub(crate) fn in_words(path: &str, message: &str) -> String {
+    const TYPES: [(&str, &str); 6] = [
+        ("f64", "a number"),
+        ("u64", "a whole number from 0"),
+        ("u32", "a whole number from 0"),
+        ("usize", "a whole number from 0"),
+        ("i64", "a whole number"),
+        ("a boolean", "true or false"),
+    ];
+    let mut problem = message.replace('\n', " ");
+    for (rust, words) in TYPES {
+        if let Some(told) = problem.strip_suffix(&format!("expected {rust}")) {
+            problem = format!("{told}expected {words}");
+            break;
         }
-    })
+    }
+    match path {
+        "." => problem,
+        _ if problem.starts_with("unknown field") => problem,
+        path => format!("{path}: {problem}"),
+    }
 }
 
 /// The first setting that differs: what it would be, and what it was.
@@ -87,6 +105,13 @@ mod tests {
         let mut settings: Table = "a = 1\n[b]\nc = [1]\nd = 2".parse().unwrap();
         merge(&mut settings, "b.c = [3]\ne = 4".parse().unwrap());
         assert_eq!(settings, "a = 1\ne = 4\n[b]\nc = [3]\nd = 2".parse().unwrap());
+    }
+
+    #[test]
+    fn what_was_expected_is_told_without_types_of_rust() {
+        let wrong = |text: &str| typed::<crate::split::Settings>(&text.parse().unwrap()).unwrap_err();
+        assert_eq!(wrong("seed = \"x\""), "seed: invalid type: string \"x\", expected a whole number from 0");
+        assert_eq!(wrong("seed = -1"), "seed: invalid value: integer `-1`, expected a whole number from 0");
     }
 
     #[test]

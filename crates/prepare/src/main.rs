@@ -14,7 +14,7 @@ use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};
 use gct_prepare::settings::Rare;
 use gct_prepare::source::{Choice, ChoiceKind};
-use gct_prepare::summary::cell;
+use gct_prepare::summary::{cell, part};
 use gct_prepare::{Error, Request, Result, Source, Summary};
 use gct_terminal as terminal;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -204,7 +204,7 @@ fn common(command: Command) -> Command {
             Arg::new("labels").long("labels").value_name("FILE")
                 .help("Join these labels: a table with encounter_id and a column of true and false per label"),
         )
-        .arg(number("limit").help("Take only the first so many encounters"))
+        .arg(number("limit").help("Take only the first so many encounters").value_parser(value_parser!(u64).range(1..)))
         .arg(number("min-cell").help("Show counts below this, except 0, only as such").default_value("0"))
         .arg(Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Refuse what is otherwise dropped and counted"))
         .arg(
@@ -386,13 +386,11 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
 
 /// The counts as tables.
 fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u64) -> String {
-    let count = |number: u64| cell(number, min_cell).map_or_else(|hidden| hidden, terminal::count);
+    let shown = |told: Result<u64, String>| told.map_or_else(|hidden| hidden, terminal::count);
+    let count = |number: u64| shown(cell(number, min_cell));
+    let count_of = |some: u64, all: u64| shown(part(some, all, min_cell));
     let in_words = |rule: &str| rule.replace('_', " ");
-    let one_hidden =
-        summary.dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() == 1;
-    // One hidden count could be had by subtraction.
-    let read = if one_hidden { "hidden".into() } else { count(summary.encounters_read) };
-    let mut rows = vec![vec!["encounters read".into(), read]];
+    let mut rows = vec![vec!["encounters read".into(), shown(summary.read(min_cell))]];
     rows.extend(
         summary
             .dropped
@@ -401,7 +399,8 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
     );
     rows.push(vec!["encounters kept".into(), count(summary.encounters_kept)]);
     rows.push(vec!["subjects".into(), count(summary.subjects)]);
-    rows.push(vec!["  with several encounters".into(), count(summary.subjects_with_several_encounters)]);
+    let several = count_of(summary.subjects_with_several_encounters, summary.subjects);
+    rows.push(vec!["  with several encounters".into(), several]);
     rows.push(vec!["events read".into(), count(summary.events_read)]);
     rows.extend(
         summary
@@ -420,7 +419,8 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
     }
     if summary.edges > 0 {
         rows.push(vec!["true edges".into(), count(summary.edges)]);
-        rows.push(vec!["  encounters with any".into(), count(summary.encounters_with_edges)]);
+        let with_any = count_of(summary.encounters_with_edges, summary.encounters_kept);
+        rows.push(vec!["  encounters with any".into(), with_any]);
     }
     if summary.bucketed_labs > 0 {
         rows.push(vec!["labs with values in buckets".into(), count(summary.bucketed_labs)]);
@@ -430,16 +430,19 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
         vec![
             kind.name().into(),
             count(summary.vocabulary[*kind]),
-            format!("{:.2}", summary.codes_per_encounter[*kind]),
+            summary.mean_codes(*kind, min_cell).map_or_else(|hidden| hidden, |mean| format!("{mean:.2}")),
             count(summary.rare[*kind]),
         ]
     });
     text += &format!("\n{}", terminal::table(&["codes", "distinct", "per encounter", "too rare"], kinds));
     if !summary.labels.is_empty() {
         let labels = summary.labels.iter().map(|(name, positive, known)| {
-            let share = cell(*positive, min_cell).ok().filter(|_| *known > 0);
-            let share = share.map(|positive| positive as f64 / *known as f64);
-            vec![name.clone(), count(*positive), count(*known), terminal::percent(share)]
+            let known_of_all = part(*known, summary.encounters_kept, min_cell);
+            let share = match (part(*positive, *known, min_cell), &known_of_all) {
+                (Ok(positive), Ok(known)) if *known > 0 => Some(positive as f64 / *known as f64),
+                _ => None,
+            };
+            vec![name.clone(), count_of(*positive, *known), shown(known_of_all), terminal::percent(share)]
         });
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
     }

@@ -177,6 +177,8 @@ pub struct Choice {
     /// The only values that it can have.
     #[serde(default)]
     pub one_of: Vec<String>,
+    /// A number must be above it.
+    pub above: Option<f64>,
 }
 
 impl Choice {
@@ -325,15 +327,20 @@ impl Value {
     /// If it is not of the option's type, or none of its values.
     pub fn parse(name: &str, choice: &Choice, text: &str) -> Result<Value> {
         let refuse = |allowed: String| Error::Choice { name: name.into(), value: text.into(), allowed };
+        let fits = |number: f64| choice.above.is_none_or(|above| number > above);
+        let above = choice.above.map_or(String::new(), |above| format!(" above {above}"));
         if !choice.one_of.is_empty() && !choice.one_of.iter().any(|known| known == text) {
             return Err(refuse(choice.one_of.join(", ")));
         }
         Ok(match choice.kind {
             ChoiceKind::Flag => Value::Flag(text.parse().map_err(|_| refuse("true or false".into()))?),
-            ChoiceKind::Integer => Value::Integer(text.parse().map_err(|_| refuse("a whole number".into()))?),
+            ChoiceKind::Integer => match text.parse::<i64>() {
+                Ok(number) if fits(number as f64) => Value::Integer(number),
+                _ => return Err(refuse(format!("a whole number{above}"))),
+            },
             ChoiceKind::Number => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => Value::Number(number),
-                _ => return Err(refuse("a number".into())),
+                Ok(number) if number.is_finite() && fits(number) => Value::Number(number),
+                _ => return Err(refuse(format!("a number{above}"))),
             },
             ChoiceKind::Text => Value::Text(text.into()),
         })

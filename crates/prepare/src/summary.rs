@@ -63,24 +63,17 @@ impl Summary {
         let per_kind = |counts: PerKind<u64>| -> serde_json::Map<String, Value> {
             CodeKind::ALL.iter().map(|kind| (kind.name().to_owned(), count(counts[*kind]))).collect()
         };
-        let label = |take: fn(&(String, u64, u64)) -> u64| -> serde_json::Map<String, Value> {
-            self.labels.iter().map(|label| (label.0.clone(), count(take(label)))).collect()
-        };
-        let one_hidden =
-            self.dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() == 1;
+        let part =
+            |some, all| part(some, all, min_cell).map_or_else(|hidden| json!(hidden), |count| json!(count));
         let mean = |kind: CodeKind| {
-            let mean = self.codes_per_encounter[kind];
-            let total = (mean * self.encounters_kept as f64).round() as u64;
-            (
-                kind.name().to_owned(),
-                cell(total, min_cell).map_or_else(|hidden| json!(hidden), |_| json!(mean)),
-            )
+            let mean =
+                self.mean_codes(kind, min_cell).map_or_else(|hidden| json!(hidden), |mean| json!(mean));
+            (kind.name().to_owned(), mean)
         };
         json!({
             "source": self.source,
             "options": self.options,
-            // One hidden count could be had by subtraction.
-            "encounters_read": if one_hidden { json!("hidden") } else { count(self.encounters_read) },
+            "encounters_read": self.read(min_cell).map_or_else(|hidden| json!(hidden), |count| json!(count)),
             "encounters_kept": count(self.encounters_kept),
             "dropped": counts(&self.dropped),
             "events_read": count(self.events_read),
@@ -94,15 +87,39 @@ impl Summary {
             "vocabulary": per_kind(self.vocabulary),
             "rare": per_kind(self.rare),
             "codes_per_encounter": CodeKind::ALL.into_iter().map(mean).collect::<serde_json::Map<_, _>>(),
-            "labels": label(|label| label.1),
-            "labels_known": label(|label| label.2),
+            "labels": self.labels.iter()
+                .map(|(name, positive, known)| (name.clone(), part(*positive, *known)))
+                .collect::<serde_json::Map<_, _>>(),
+            "labels_known": self.labels.iter()
+                .map(|(name, _, known)| (name.clone(), part(*known, self.encounters_kept)))
+                .collect::<serde_json::Map<_, _>>(),
             "labels_unmatched": count(self.labels_unmatched),
             "subjects": count(self.subjects),
-            "subjects_with_several_encounters": count(self.subjects_with_several_encounters),
+            "subjects_with_several_encounters": part(self.subjects_with_several_encounters, self.subjects),
             "edges": count(self.edges),
-            "encounters_with_edges": count(self.encounters_with_edges),
+            "encounters_with_edges": part(self.encounters_with_edges, self.encounters_kept),
             "bucketed_labs": count(self.bucketed_labs),
         })
+    }
+
+    /// Encounters read. Hidden if one rule's count is: it could be had by subtraction.
+    ///
+    /// # Errors
+    /// How it is shown if it is hidden.
+    pub fn read(&self, min_cell: u64) -> Result<u64, String> {
+        match self.dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() {
+            1 => Err("hidden".into()),
+            _ => cell(self.encounters_read, min_cell),
+        }
+    }
+
+    /// Codes of an encounter in the mean. Hidden if all encounters together have few.
+    ///
+    /// # Errors
+    /// How it is shown if it is hidden.
+    pub fn mean_codes(&self, kind: CodeKind, min_cell: u64) -> Result<f64, String> {
+        let mean = self.codes_per_encounter[kind];
+        cell((mean * self.encounters_kept as f64).round() as u64, min_cell).map(|_| mean)
     }
 }
 
@@ -117,4 +134,45 @@ pub fn shown(count: u64, min_cell: u64) -> String {
 /// If it is too small.
 pub fn cell(count: u64, min_cell: u64) -> Result<u64, String> {
     if count == 0 || count >= min_cell { Ok(count) } else { Err(format!("<{min_cell}")) }
+}
+
+/// A count of some out of all, or how it is shown when it, or the rest, is too small to be shown.
+///
+/// # Errors
+/// If one of them is too small.
+pub fn part(some: u64, all: u64, min_cell: u64) -> Result<u64, String> {
+    match cell(some, min_cell)? {
+        some if cell(all.saturating_sub(some), min_cell).is_err() => Err("hidden".into()),
+        some => Ok(some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_count_can_not_be_had_by_subtraction() {
+        let summary = Summary {
+            encounters_read: 120,
+            encounters_kept: 100,
+            dropped: vec![("short".into(), 17), ("long".into(), 3)],
+            labels: vec![("died".into(), 20, 97), ("most".into(), 98, 100), ("none".into(), 0, 100)],
+            subjects: 90,
+            subjects_with_several_encounters: 88,
+            encounters_with_edges: 95,
+            ..Summary::default()
+        };
+        let told = summary.json(11);
+        assert_eq!(told["encounters_read"], "hidden");
+        assert_eq!(told["dropped"]["long"], "<11");
+        assert_eq!(told["labels"], json!({"died": 20, "most": "hidden", "none": 0}));
+        assert_eq!(told["labels_known"], json!({"died": "hidden", "most": 100, "none": 100}));
+        assert_eq!(told["subjects_with_several_encounters"], "hidden");
+        assert_eq!(told["encounters_with_edges"], "hidden");
+        let all = summary.json(0);
+        assert_eq!(all["encounters_read"], 120);
+        assert_eq!(all["labels_known"]["died"], 97);
+        assert_eq!(all["encounters_with_edges"], 95);
+    }
 }

@@ -276,7 +276,7 @@ fn bad_input_gets_one_clear_error() {
         ),
         (
             "train --data data --task graph_reconstruction --set model.dropout.mlp=1 --out x",
-            "error: setting `dropout.mlp`: 1 is not allowed; expected a number from 0 to less than 1",
+            "error: setting `model.dropout.mlp`: 1 is not allowed; expected a number from 0 to less than 1",
         ),
         (
             "train --data data --task graph_reconstruction --set model.widht=4 --out x",

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schema;
 use crate::error::{Error, OnPath, Result};
+use crate::overrides;
 use crate::record::PerKind;
 
 pub(super) const MANIFEST: &str = "dataset.json";
@@ -123,5 +124,7 @@ pub(crate) fn parse_manifest<T: DeserializeOwned>(path: &Path, text: &str, suppo
             return Err(Error::Version { path, found, supported });
         }
     }
-    serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        malformed(overrides::in_words(&error.path().to_string(), &error.inner().to_string()))
+    })
 }

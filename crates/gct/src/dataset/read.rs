@@ -130,7 +130,7 @@ impl Dataset {
 /// Whether a file is the one that was written.
 fn is_intact(path: &Path, expected: &FileEntry) -> Result<bool> {
     if !path.exists() {
-        return Err(Error::MissingFile { path: path.to_owned() });
+        return Err(Error::MissingFile { path: path.to_owned(), evidence: "dataset.json lists it".into() });
     }
     Ok(folder::entry_of(path)? == *expected)
 }

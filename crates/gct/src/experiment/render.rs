@@ -7,13 +7,11 @@ use super::gather::{Cell, Findings};
 use super::{About, Experiment};
 use crate::dataset::write_own;
 use crate::error::Result;
+use crate::metric::SIGNIFICANT;
 use crate::paper;
 use crate::picture::{self, Line, Series};
 use crate::record::CodeKind;
 use crate::task::Task;
-
-/// Differences that equals would show less often than this are marked.
-const SIGNIFICANT: f64 = 0.05;
 
 /// Writes the tables and curves of an experiment beside it, and returns the paths.
 ///
@@ -93,10 +91,7 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
         }
         if experiment.reference().is_some() {
             let beside = judged.and_then(|cell| cell.beside);
-            row.push(beside.map_or("-".into(), |beside| {
-                let mark = if beside.p < SIGNIFICANT { "*" } else { "" };
-                format!("{:+.4} ± {:.4}{mark}", beside.mean, beside.standard_error)
-            }));
+            row.push(beside.map_or("-".into(), |beside| beside.to_string()));
             row.push(beside.map_or("-".into(), |beside| match beside.p {
                 p if p < 0.001 => "< 0.001".into(),
                 p => format!("{p:.3}"),
@@ -160,8 +155,11 @@ fn with_sd(cell: Option<&Cell>) -> String {
     }
 }
 
-/// graph_reconstruction as Graph reconstruction.
+/// graph_reconstruction as Graph reconstruction; a label of the user's keeps its name.
 fn words(name: &str) -> String {
+    if let Some(label) = name.strip_prefix("label:") {
+        return format!("Label {label}");
+    }
     let text = name.replace('_', " ");
     text[..1].to_uppercase() + &text[1..]
 }

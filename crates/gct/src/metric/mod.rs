@@ -26,7 +26,7 @@ mod subject_ranking;
 pub use bootstrap::Bootstrap;
 pub use curves::{CalibrationBin, CurveTally, Curves};
 pub use means::Means;
-pub use paired::{Difference, paired};
+pub use paired::{Difference, SIGNIFICANT, paired};
 pub use predictions::{PredictionFigures, Predictions, log_loss};
 pub use ranking::{Areas, Ranking};
 pub use rows::{entropy, kl};

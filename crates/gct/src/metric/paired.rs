@@ -1,5 +1,7 @@
 //! Whether one model is better than another, over the same splits.
 
+use std::fmt;
+
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -12,6 +14,16 @@ pub struct Difference {
     pub standard_error: f64,
     /// How probable a difference so large, in either direction, would be between equals.
     pub p: f64,
+}
+
+/// Differences that equals would show less often than this are marked.
+pub const SIGNIFICANT: f64 = 0.05;
+
+impl fmt::Display for Difference {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.p < SIGNIFICANT { "*" } else { "" };
+        write!(to, "{:+.4} ± {:.4}{mark}", self.mean, self.standard_error)
+    }
 }
 
 /// The corrected resampled t-test of Nadeau and Bengio (2003) on differences, one per split. Splits of the same data share most of

@@ -58,10 +58,10 @@ impl HeadConfig {
                 "a model with a vector for each node, to reconstruct edges",
             )),
             HeadConfig::Edges { initial_bias, .. } if !initial_bias.is_finite() => {
-                Err(Error::setting("initial_bias", initial_bias, "a number"))
+                Err(Error::setting("head.initial_bias", initial_bias, "a number"))
             }
             HeadConfig::Labels { count } if !(1..=MOST_LABELS).contains(count) => {
-                Err(Error::setting("count", count, &format!("a whole number from 1 to {MOST_LABELS}")))
+                Err(Error::setting("head.count", count, &format!("a whole number from 1 to {MOST_LABELS}")))
             }
             _ => Ok(()),
         }

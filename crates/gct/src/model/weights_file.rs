@@ -9,10 +9,11 @@ use std::path::Path;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{Config, HeadConfig, Model, Parameters};
 use crate::batch::EmbeddingRows;
-use crate::dataset::{Overwrite, write_file};
+use crate::dataset::{Overwrite, hex, write_file};
 use crate::error::{Error, OnPath, Result};
 use crate::record::CodeKind;
 
@@ -23,6 +24,8 @@ struct Description {
     model: Config,
     head: HeadConfig,
     rows: EmbeddingRows,
+    /// Of the numbers, in the order of the parameters. Who changes weights on purpose leaves it out.
+    sha256: Option<String>,
 }
 
 /// What all formats have.
@@ -62,6 +65,7 @@ impl Model<f32> {
             model: self.network.config.clone(),
             head: self.head_config.clone(),
             rows: self.rows,
+            sha256: Some(hash(self.weights.values())),
         };
         let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
         let metadata = HashMap::from([(KEY.to_owned(), description)]);
@@ -84,7 +88,8 @@ impl Model<f32> {
         if format != FORMAT {
             return Err(wrong(format!("it has format {format}, but this program reads format {FORMAT}")));
         }
-        let Description { model, head, rows, .. } = serde_json::from_str(description).map_err(json)?;
+        let Description { model, head, rows, sha256, .. } =
+            serde_json::from_str(description).map_err(json)?;
         // Before any memory is asked for: the vocabulary must be as large as the table that is there.
         let codes = CodeKind::ALL.map(|kind| rows.codes(kind) as u64).iter().sum::<u64>();
         let table = tensors.tensor("embedding").map_err(|_| wrong("it has no `embedding`".into()))?;
@@ -92,11 +97,22 @@ impl Model<f32> {
             return Err(wrong(format!("`embedding` is {:?}, for {codes} codes", table.shape())));
         }
         let read = |parameters: &Parameters| read(&tensors, parameters).map_err(wrong);
-        Model::build(&model, &head, rows, read).map_err(|error| match error {
+        let model = Model::build(&model, &head, rows, read).map_err(|error| match error {
             Error::Setting { .. } => wrong(error.to_string()),
             other => other,
-        })
+        })?;
+        match sha256 {
+            Some(written) if written != hash(model.weights.values()) => {
+                Err(wrong("its numbers are not those that were written".into()))
+            }
+            _ => Ok(model),
+        }
     }
+}
+
+fn hash(values: &[f32]) -> String {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    hex(&Sha256::digest(bytes))
 }
 
 /// The values of all parameters, or what is wrong with them.

@@ -25,6 +25,7 @@ use crate::batch::EmbeddingRows;
 use crate::dataset::{self, Dataset, FileEntry, Overwrite, PendingFolder, Shape, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
 use crate::model::Model;
+use crate::overrides;
 use crate::prior::Prior;
 use crate::record::{PerKind, Vocabulary};
 use crate::task::View;
@@ -201,7 +202,10 @@ impl Run {
         let settings = read_settings(folder)?;
         let (vocabulary, prior) = (folder.join(VOCABULARY), folder.join(PRIOR));
         for (path, entry) in [(&vocabulary, &manifest.files.vocabulary), (&prior, &manifest.files.prior)] {
-            if !path.exists() || dataset::entry_of(path)? != *entry {
+            if !path.exists() {
+                return Err(Error::MissingFile { path: path.clone(), evidence: "run.json lists it".into() });
+            }
+            if dataset::entry_of(path)? != *entry {
                 let problem = "it is not the file that was written with run.json".into();
                 return Err(Error::Damaged { path: path.clone(), problem });
             }
@@ -255,8 +259,7 @@ impl Run {
         if !trained || checkpoint::exists(&self.folder)? {
             return Ok(());
         }
-        let problem = "its checkpoints are gone".into();
-        Err(Error::OtherRun { path: self.folder.clone(), problem })
+        Err(Error::NoCheckpoint { path: self.folder.clone() })
     }
 
     /// Opens the dataset that it was trained on.
@@ -315,8 +318,8 @@ impl Run {
             return Ok(best);
         }
         if let Some(entry) = self.entries()?.iter().rfind(|entry| entry.best) {
-            let problem = format!("it is missing, but step {} had the best validation", entry.step);
-            return Err(Error::Damaged { path: best, problem });
+            let evidence = format!("step {} had the best validation", entry.step);
+            return Err(Error::MissingFile { path: best, evidence });
         }
         if last.exists() { Ok(last) } else { Err(Error::NoWeights { path: self.folder.clone() }) }
     }
@@ -441,9 +444,8 @@ fn read_manifest(folder: &Path) -> Result<Manifest> {
 
 fn read_settings(folder: &Path) -> Result<Settings> {
     let path = folder.join(CONFIG);
-    let text = fs::read_to_string(&path).on("read", &path)?;
-    let settings: Settings = toml::from_str(&text)
-        .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
+    let settings: Settings =
+        overrides::typed(&overrides::read(&path)?).map_err(|problem| Error::file(&path, problem))?;
     settings.check()?;
     Ok(settings)
 }

@@ -214,7 +214,7 @@ impl Settings {
             return Err(Error::setting("head", head, allowed));
         }
         self.prior.check()?;
-        self.model.check()?;
+        self.model.check().map_err(|error| error.inside("model"))?;
         self.head.check(&self.model)
     }
 

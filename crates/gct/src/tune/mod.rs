@@ -548,7 +548,7 @@ mod tests {
         for (name, high, problem) in [
             ("model.droput", 1.0, "`space`: model.droput is not allowed"),
             ("task", 1.0, "`space`: task"),
-            ("model.dropout.mlp", 1.5, "`dropout.mlp`: 1.5"),
+            ("model.dropout.mlp", 1.5, "`model.dropout.mlp`: 1.5"),
             ("batch", 64.0, "`batch`: 0"),
         ] {
             let plan = Plan { space: Space::new(vec![dimension(name, high)]).unwrap(), ..plan("gct") };

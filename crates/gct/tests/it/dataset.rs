@@ -98,7 +98,7 @@ fn a_wrong_manifest_is_refused() {
     );
     assert_eq!(
         refusal(|folder| edit_manifest(folder, |manifest| manifest["encounters"] = "six".into())),
-        "data/dataset.json: invalid type: string \"six\", expected u64"
+        "data/dataset.json: encounters: invalid type: string \"six\", expected a whole number from 0"
     );
     assert_eq!(
         refusal(|folder| fs::write(folder.join("dataset.json"), "{\"schema").unwrap()),

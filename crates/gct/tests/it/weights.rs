@@ -69,6 +69,9 @@ fn a_damaged_file_is_refused() {
     infinite[last..].copy_from_slice(&f32::INFINITY.to_le_bytes());
     assert!(refused(&infinite).contains("not finite"));
     let mut other = whole.clone();
+    other[last] ^= 1;
+    assert!(refused(&other).contains("its numbers are not those that were written"));
+    let mut other = whole.clone();
     let name = whole.windows(14).position(|bytes| bytes == b"blocks.0.value").unwrap();
     other[name + 7] = b'9';
     assert!(refused(&other).contains("it has no `blocks.0.value`"));

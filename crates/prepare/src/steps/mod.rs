@@ -126,7 +126,9 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     if summary.encounters_kept == 0 {
         let shown = |count: u64| summary::shown(count, request.settings.min_cell);
         return Err(Error::NothingKept {
-            read: shown(summary.encounters_read),
+            read: summary
+                .read(request.settings.min_cell)
+                .map_or_else(|hidden| hidden, |count| count.to_string()),
             dropped: summary.dropped.iter().map(|(rule, count)| (rule.clone(), shown(*count))).collect(),
             unreadable: summary.unreadable.iter().map(|found| found.first.clone()).collect(),
         });

@@ -186,6 +186,10 @@ fn bad_flags_are_refused_before_anything_is_read() {
     ] {
         assert_eq!(failure(home.path(), &format!("events e.csv --out data {flags}")), expected);
     }
+    assert_eq!(
+        failure(home.path(), "eicu e --out data --max-hours=-1"),
+        "error: option `max_hours`: -1 is not allowed; expected a number above 0\n"
+    );
 }
 
 #[test]
