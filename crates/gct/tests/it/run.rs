@@ -174,7 +174,7 @@ fn the_best_weights_are_not_replaced_by_the_last() {
     run.model().unwrap();
     fs::remove_file(folder.join("best.safetensors")).unwrap();
     let error = run.model().err().unwrap();
-    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    assert!(matches!(error, Error::MissingFile { .. }), "{error}");
 }
 
 /// The matrix that GCN mixes with is the truth itself.
