@@ -98,6 +98,8 @@ fn difference_below(given: &Value, there: &Value, path: &str) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -109,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_was_expected_is_told_without_types_of_rust() {
-        let wrong = |text: &str| typed::<crate::split::Settings>(&text.parse().unwrap()).unwrap_err();
+        let wrong = |text: &str| typed::<BTreeMap<String, u64>>(&text.parse().unwrap()).unwrap_err();
         assert_eq!(wrong("seed = \"x\""), "seed: invalid type: string \"x\", expected a whole number from 0");
         assert_eq!(wrong("seed = -1"), "seed: invalid value: integer `-1`, expected a whole number from 0");
     }
