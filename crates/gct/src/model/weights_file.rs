@@ -49,7 +49,7 @@ impl Model<f32> {
 
     /// What [`Model::save`] writes; `path` is for messages.
     pub(crate) fn to_file(&self, path: &Path) -> Result<Vec<u8>> {
-        let bytes: Vec<u8> = self.weights.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes = bytes_of(self.weights.values());
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
         if !self.weights.values().iter().all(|value| value.is_finite()) {
             return Err(wrong("a weight is not finite, and nothing was written".into()));
@@ -65,7 +65,7 @@ impl Model<f32> {
             model: self.network.config.clone(),
             head: self.head_config.clone(),
             rows: self.rows,
-            sha256: Some(hash(self.weights.values())),
+            sha256: Some(hex(&Sha256::digest(&bytes))),
         };
         let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
         let metadata = HashMap::from([(KEY.to_owned(), description)]);
@@ -102,7 +102,7 @@ impl Model<f32> {
             other => other,
         })?;
         match sha256 {
-            Some(written) if written != hash(model.weights.values()) => {
+            Some(written) if written != hex(&Sha256::digest(bytes_of(model.weights.values()))) => {
                 Err(wrong("its numbers are not those that were written".into()))
             }
             _ => Ok(model),
@@ -110,9 +110,8 @@ impl Model<f32> {
     }
 }
 
-fn hash(values: &[f32]) -> String {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    hex(&Sha256::digest(bytes))
+fn bytes_of(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 /// The values of all parameters, or what is wrong with them.
