@@ -5,7 +5,7 @@
 //! - Documents name only paths that exist.
 //! - The library depends on nothing that prints, parses arguments or serves.
 //! - Every dependency has a licence that Apache-2.0 software may use (those of features that are off by default aside).
-//! - The binary `gct` does not contain Burn.
+//! - The binary `gct` contains neither Burn nor DataFusion.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
 /// What a page tells.
 #[derive(Args)]
 pub(crate) struct LookArguments {
-    /// Encounters of each run that can be looked at [default: 200, of a server 5000; with --min-cell none]
+    /// Encounters of each run that can be looked at [default: 200; of a server 5000, or without a token
+    /// none of real patients; with --min-cell none]
     #[arg(long, value_name = "N")]
     pub(crate) encounters: Option<usize>,
 

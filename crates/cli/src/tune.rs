@@ -29,7 +29,7 @@ use crate::terminal::{self, count, score};
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct tune --data synthetic --task graph_reconstruction --model gct --out tuned --steps 2000 --trials 30
-  gct tune --data synthetic --task mortality --out tuned --for 8h
+  gct tune --data eicu --task mortality --out tuned --for 8h
   gct train --data synthetic --config tuned/best.toml --out runs/best --steps 20000
 
 The space is the paper's: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's regularization 1e-2 to 1e2. Another one comes

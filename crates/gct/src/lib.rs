@@ -39,7 +39,7 @@ pub mod overrides;
 /// Subjects, encounters, codes and vocabularies: plain data, no input or output.
 pub mod record;
 
-/// Source data to encounters: the only reader of source data.
+/// Encounters that are not in a dataset folder yet: the synthetic generator.
 pub mod ingest;
 
 /// The dataset folder: write and read.

@@ -161,12 +161,18 @@ fn option(name: &str, choice: &Choice) -> Arg {
     }
 }
 
+const INPUT: &str = if cfg!(feature = "cloud") {
+    "The folder of the tables, or their one file; also s3://, gs://, az://"
+} else {
+    "The folder of the tables, or their one file"
+};
+
 /// The flags that every source has.
 fn common(command: Command) -> Command {
     let number =
         |name: &'static str| Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64));
     command
-        .arg(Arg::new("input").required(true).value_name("INPUT").help("The folder of the tables, or their one file; also s3://, gs://, az://"))
+        .arg(Arg::new("input").required(true).value_name("INPUT").help(INPUT))
         .arg(
             Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf))
                 .required_unless_present("dry-run").help("The dataset folder to write"),
@@ -205,7 +211,7 @@ fn common(command: Command) -> Command {
                 .help("Join these labels: a table with encounter_id and a column of true and false per label"),
         )
         .arg(number("limit").help("Take only the first so many encounters").value_parser(value_parser!(u64).range(1..)))
-        .arg(number("min-cell").help("Show counts below this, except 0, only as such").default_value("0"))
+        .arg(number("min-cell").help("Hide counts from 1 to below this, and those that would tell them by subtraction").default_value("0"))
         .arg(Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Refuse what is otherwise dropped and counted"))
         .arg(
             Arg::new("table").long("table").value_name("NAME=PATH").action(ArgAction::Append)

@@ -38,7 +38,7 @@ ceiling, pair by pair                             0.[..]
 conditional probabilities of the training split   0.[..]
 the kinds of the two codes alone                  0.[..]
 the paper's GCT                                   0.5965   0.8931
-The first row is the best that any model can do, sampled and so known to about 0.005.
+The first row is the best that any model can do, sampled.
 Hidden: the diagnosis-treatment and treatment-lab pairs alone.
 
 diagnosis-treatment classification by    AUCPR    AUROC   encounters

@@ -71,7 +71,7 @@ pub struct Scores {
 pub const HELD_OUT: usize = 2000;
 
 /// Sampling is slow, and this many settle the joint ceiling to about 0.005.
-const JOINT_HELD_OUT: usize = 500;
+pub const JOINT_HELD_OUT: usize = 500;
 
 /// Scores the held-out encounters.
 ///
