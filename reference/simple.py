@@ -78,13 +78,13 @@ def edges(folder):
             strengths = np.bincount(train.codes, train.noisy_or(strengths), minlength=cells) / causes
             strengths = np.minimum(strengths, 0.999)
             if round_ in (1, 2, 5, 20):
-                ranked[f"noisy-or, {round_} rounds"] = score(held_out.noisy_or(strengths))
+                ranked[f"noisy-or, round {round_}"] = score(held_out.noisy_or(strengths))
         strengths = together / causes
         for round_ in (1, 2):
             expected = np.bincount(train.codes, train.aligned(strengths), minlength=cells)
             totals = expected.reshape(-1, columns).sum(1)
             strengths = expected / np.maximum(np.repeat(totals, columns), 1e-12)
-            ranked[f"IBM model 1, {round_} rounds"] = score(held_out.aligned(strengths))
+            ranked[f"IBM model 1, round {round_}"] = score(held_out.aligned(strengths))
     return found
 
 
@@ -150,7 +150,8 @@ def label(folder, name):
     for train, test in GroupKFold(5, shuffle=True, random_state=0).split(codes, groups=[r["subject_id"] for r in rows]):
         model = LogisticRegression(C=0.1, max_iter=200).fit(codes[train], truth[train])
         areas.append(average_precision_score(truth[test], model.predict_proba(codes[test])[:, 1]))
-    return {"aucpr": round(float(np.mean(areas)), 4), "standard deviation": round(float(np.std(areas, ddof=1)), 4), "encounters": len(rows)}
+    mean, deviation = float(np.mean(areas)), float(np.std(areas, ddof=1))
+    return {"aucpr": round(mean, 4), "standard deviation": round(deviation, 4), "encounters": len(rows)}
 
 
 def main():
