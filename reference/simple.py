@@ -30,6 +30,14 @@ def read(folder):
     return rows, sizes, parts
 
 
+def present(rows, kind, sizes):
+    """A row per encounter, with ones where its codes are."""
+    matrix = np.zeros((len(rows), sizes[kind]), dtype=np.float32)
+    for number, row in enumerate(rows):
+        matrix[number, row[kind]] = 1
+    return matrix
+
+
 class Pairs:
     """Every cause beside every effect of an encounter: one number per pair of codes, per effect, and whether it is an edge."""
 
@@ -92,14 +100,7 @@ def masked(folder, weight=100.0, trust=0.5):
     """Probabilities of a code given a diagnosis are drawn towards those of the code by `weight` encounters. Codes of an encounter are not
     independent, so what they say counts half: both numbers are the best of a few."""
     _, sizes, parts = read(folder)
-
-    def matrix(kind, rows):
-        present = np.zeros((len(rows), sizes[kind]), dtype=np.float32)
-        for number, row in enumerate(rows):
-            present[number, row[kind]] = 1
-        return present
-
-    diagnoses = matrix("diagnosis", parts["train"])
+    diagnoses, treatments = (present(parts["train"], kind, sizes) for kind in ("diagnosis", "treatment"))
     counts = diagnoses.sum(0)
 
     def ratios(codes):
@@ -107,8 +108,7 @@ def masked(folder, weight=100.0, trust=0.5):
         share = codes.mean(0) + 1e-9
         return np.log((diagnoses.T @ codes + weight * share) / (counts[:, None] + weight) / share)
 
-    treatment_ratios = ratios(matrix("treatment", parts["train"]))
-    beside = ratios(diagnoses)
+    treatment_ratios, beside = ratios(treatments), ratios(diagnoses)
     edge_counts = np.zeros((sizes["diagnosis"], sizes["treatment"]))
     for row in parts["train"]:
         for edge in row["diagnosis_treatment"]:
@@ -138,13 +138,10 @@ def masked(folder, weight=100.0, trust=0.5):
 
 def label(folder, name):
     rows, sizes, _ = read(folder)
+    if name not in rows[0]:
+        raise SystemExit(f"error: {folder} has no label `{name}`; `gct inspect {folder}` lists them")
     rows = [row for row in rows if row[name] is not None]
-    codes = np.zeros((len(rows), sum(sizes.values())), dtype=np.float32)
-    for number, row in enumerate(rows):
-        first = 0
-        for kind in KINDS:
-            codes[number, [first + code for code in row[kind]]] = 1
-            first += sizes[kind]
+    codes = np.hstack([present(rows, kind, sizes) for kind in KINDS])
     truth = np.array([row[name] for row in rows])
     areas = []
     for train, test in GroupKFold(5, shuffle=True, random_state=0).split(codes, groups=[r["subject_id"] for r in rows]):
