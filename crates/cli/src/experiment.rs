@@ -168,7 +168,7 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
         all.push((experiment, findings, files));
     }
     if as_json {
-        let mut report: serde_json::Map<_, _> = (all.iter())
+        let experiments: serde_json::Map<_, _> = (all.iter())
             .map(|(experiment, findings, files)| {
                 let value = json!({
                     "title": experiment.title,
@@ -180,10 +180,12 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
                 (experiment.name.clone(), value)
             })
             .collect();
+        let mut report = json!({ "experiments": experiments });
         if let Some(outcome) = outcome {
-            report.insert("failed".into(), json!(outcome.failed));
+            report["failed"] = json!(outcome.failed);
+            report["elsewhere"] = json!(outcome.elsewhere);
         }
-        return Ok(terminal::print_json(&report.into())?);
+        return Ok(terminal::print_json(&report)?);
     }
     let mut text = String::new();
     for (experiment, findings, files) in &all {
@@ -202,15 +204,11 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
 fn summary(experiment: &Experiment, findings: &Findings) -> String {
     let judge = experiment.judged_by().name();
     let rows = findings.cells.iter().filter(|cell| cell.part == judge).map(|cell| {
-        let with_sd = |mean: Option<f64>, sd: Option<f64>| match (mean, sd) {
-            (Some(mean), Some(sd)) => format!("{mean:.4} ({sd:.4})"),
-            (mean, _) => score(mean),
-        };
         vec![
             format!("{} {}", cell.task, cell.figure),
             cell.model.clone(),
-            with_sd(cell.mean, cell.sd),
-            with_sd(cell.paper.map(|paper| paper[0]), cell.paper.map(|paper| paper[1])),
+            cell.ours(),
+            cell.papers(),
             cell.beside.map_or("-".into(), |beside| beside.to_string()),
             cell.splits.len().to_string(),
         ]

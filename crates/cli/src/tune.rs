@@ -164,7 +164,7 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
                 .map_err(|problem| anyhow!("{}: {problem}", path.display()))?;
             file.dimensions
         }
-        None => tune::paper_space(&settings.model)?,
+        None => tune::paper_space(&settings.model),
     };
     let strategy = match arguments.strategy {
         By::Bayesian => Strategy::Bayesian,
@@ -207,7 +207,7 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
         let point = |trial: usize| -> serde_json::Map<_, _> {
             names.clone().zip(trials[trial].point.iter().map(|value| json!(value))).collect()
         };
-        return Ok(terminal::print_json(&json!({
+        terminal::print_json(&json!({
             "out": arguments.out,
             "metric": metric,
             "trials": trials.len(),
@@ -220,11 +220,14 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
                 "value": trials[*trial].best.map(|best| best.value),
                 "settings": point(*trial),
             })),
-        }))?);
+        }))?;
     }
     let Some((trial, _)) = best else {
         bail!("no trial has a value yet: {} failed, {} not ended", ended(End::Failed), ended(End::Begun));
     };
+    if arguments.json {
+        return Ok(());
+    }
     let mut text = format!(
         "{out}: {} trials of {} on {} in {:.0} s of training: {} finished, {} given up, {} failed\n\
          best validation {metric} {} by trial {}:\n",

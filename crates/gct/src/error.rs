@@ -234,6 +234,13 @@ pub enum Error {
         experiment: String,
     },
 
+    /// Several seeds, and data with one split.
+    #[error("the dataset comes with a split of its own, so all {seeds} seeds would give the same split")]
+    OneSplit {
+        /// How many seeds.
+        seeds: usize,
+    },
+
     /// What is in a folder was found with other settings, or on other data.
     #[error("{} is of another experiment: {problem}", path.display())]
     OtherExperiment {
@@ -374,6 +381,9 @@ impl Error {
             Error::NoData { .. } => Some(
                 "give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]",
             ),
+            Error::OneSplit { .. } => {
+                Some("give one seed, or --set split.by=subject to split it anew for every seed")
+            }
             Error::OtherExperiment { .. } => {
                 Some("choose another folder with --out, or move away what is there")
             }

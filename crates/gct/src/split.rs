@@ -22,6 +22,9 @@ use crate::error::Result;
 use crate::record::Encounter;
 pub use crate::record::Part;
 
+/// Encounters to test on, per encounter to learn from.
+pub const TEST_SHARE: f64 = 1.0 / 8.0;
+
 /// What stays together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::record::{CodeKind, PerKind};
 
 /// The numbers.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// How many encounters there are.
     pub encounters: u64,

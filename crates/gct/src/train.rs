@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::batch::Example;
 use crate::dataset::{Dataset, Overwrite, write_own};
-use crate::error::{Error, Result};
+use crate::error::{Error, OnPath, Result};
 use crate::evaluate;
 use crate::infer::Asker;
 use crate::model::{Learning, Model, Targets, Trainer};
@@ -77,6 +77,12 @@ pub struct Watch<'a> {
     pub tell: &'a mut dyn FnMut(Event<'_>),
     /// Once true, training stops after the step that it is at.
     pub stop: &'a AtomicBool,
+}
+
+/// Threads for one of several trainings in a folder.
+pub(crate) fn threads(number: usize, folder: &Path) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(number).build();
+    pool.map_err(std::io::Error::other).on("start threads for", folder)
 }
 
 /// Trains a model on a dataset, into a new run folder.

@@ -42,7 +42,7 @@ fn found(folder: &Path) -> Vec<(String, serde_json::Value)> {
 fn trials_are_run_once_and_gathered() {
     let home = folder();
     let report = json(home.path(), "experiment small.toml --out all --quiet");
-    let small = &report["small"];
+    let small = &report["experiments"]["small"];
     assert_eq!(
         (small["trials"].as_u64(), small["finished"].as_u64()),
         (Some(6), Some(6)),
@@ -107,7 +107,7 @@ fn the_test_split_is_looked_at_only_when_settings_are_chosen() {
     fs::write(&file, FILE.replace("title", "test = false\ntitle")).unwrap();
     let report = json(home.path(), "experiment small.toml --out all --quiet");
     let parts = |report: &serde_json::Value| -> Vec<String> {
-        let cells = report["small"]["figures"].as_array().unwrap().iter();
+        let cells = report["experiments"]["small"]["figures"].as_array().unwrap().iter();
         cells.map(|cell| cell["part"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(parts(&report), ["validation"; 4]);
@@ -129,7 +129,7 @@ fn the_test_split_is_looked_at_only_when_settings_are_chosen() {
 }
 
 #[test]
-fn shares_find_together_what_one_process_finds_and_an_interrupted_trial_goes_on() {
+fn shares_find_together_what_one_process_finds() {
     let home = folder();
     gct(home.path(), "experiment small.toml --out whole --quiet --threads 2").assert().success();
     // Three shares at the same time, on the same folder.
@@ -155,6 +155,43 @@ fn shares_find_together_what_one_process_finds_and_an_interrupted_trial_goes_on(
     fs::remove_file(home.path().join("shared/trials").join(trial)).unwrap();
     gct(home.path(), "experiment small.toml --out shared --quiet").assert().success();
     assert_eq!(found(&home.path().join("shared/trials")), whole);
+}
+
+#[test]
+fn killed_and_run_again_it_finds_the_same() {
+    let home = folder();
+    let long = FILE.replace("set.steps = 6", "set.steps = 200").replace("every = 3", "every = 20");
+    fs::write(home.path().join("small.toml"), long).unwrap();
+    gct(home.path(), "experiment small.toml --out whole --quiet").assert().success();
+    let killed = home.path().join("killed");
+    let mut child = Command::new(snapbox::cmd::cargo_bin!("gct"))
+        .current_dir(home.path())
+        .args("experiment small.toml --out killed --threads 1".split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let validations = killed.join("runs/masked_diagnosis-gct-0/metrics.jsonl");
+    while fs::metadata(&validations).map_or(0, |file| file.len()) == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(names(&killed.join("trials")).len() < 6, "it was cut off");
+    gct(home.path(), "experiment small.toml --out killed --quiet").assert().success();
+    assert_eq!(found(&killed.join("trials")), found(&home.path().join("whole/trials")));
+}
+
+#[test]
+fn settings_of_the_command_line_are_those_of_variants_too() {
+    let home = folder();
+    let variant = "\n[variants.mine]\nmodel = \"gct\"\nset.steps = 9\n";
+    fs::write(home.path().join("small.toml"), FILE.replace("\"deep\"", "\"mine\"") + variant).unwrap();
+    gct(home.path(), "experiment small.toml --out all --set steps=3 --quiet").assert().success();
+    let trials = found(&home.path().join("all/trials"));
+    assert_eq!(trials.len(), 8);
+    assert!(trials.iter().all(|(_, trial)| trial["settings"]["steps"] == 3));
 }
 
 #[test]
@@ -185,6 +222,10 @@ hint: give a dataset folder with --data DIR, or settings of the generator under 
     assert!(!home.path().join("other").exists());
     gct(home.path(), "experiment small.toml --out all --shard 4/3").assert().code(2);
     // A file of the user's could have the name of one of ours.
+    fs::create_dir(home.path().join("theirs")).unwrap();
+    fs::write(home.path().join("theirs/data.json"), "{}").unwrap();
+    gct(home.path(), "experiment small.toml --out theirs").assert().code(2);
+    assert_eq!(names(&home.path().join("theirs")), ["data.json"]);
     gct(home.path(), "experiment small.toml --out .").assert().code(2).stderr_eq(str![[r#"
 error: will not write .: it holds `[..]`, which is not part of an experiment
 hint: choose another place, or move away what is there

@@ -20,6 +20,18 @@ pub enum Overwrite {
     Replace,
 }
 
+impl Overwrite {
+    /// Why something could not be put in its place: another process may have been there first.
+    fn refused(self, error: io::Error, target: &Path) -> Result<()> {
+        match (self, error.kind()) {
+            (Overwrite::Refuse, io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => {
+                Err(Error::OutputExists { path: target.to_owned() })
+            }
+            _ => Err(error).on("create", target),
+        }
+    }
+}
+
 /// What a folder of this program looks like: nothing else is ever replaced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
@@ -81,12 +93,31 @@ impl PendingFolder {
                 fs::rename(&old, &self.target).on("put back from", &old)?;
                 let _ = fs::remove_dir(old.parent().expect("old is in a folder"));
             }
-            return Err(error).on("create", &self.target);
+            return self.overwrite.refused(error, &self.target);
         }
         // Renamed away: there is nothing left for the guard to delete.
         let _ = self.temporary.keep();
         self.parents.keep();
         sync_folder(parent_of(&self.target))
+    }
+}
+
+/// Keeps other processes from working in a folder, as long as the file is held; `None` if the file is not there, or the file system
+/// has no locks, which is no reason not to work.
+pub(crate) fn lock(file: &Path) -> Result<Option<File>> {
+    // Network file systems lock only what is open for writing.
+    let opened = match File::options().read(true).write(true).open(file) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(file),
+        opened => opened,
+    };
+    let opened = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.on("open", file)?,
+    };
+    match opened.try_lock() {
+        Ok(()) => Ok(Some(opened)),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { path: parent_of(file).to_owned() }),
+        Err(fs::TryLockError::Error(_)) => Ok(None),
     }
 }
 
@@ -285,7 +316,9 @@ impl PendingFile {
             Overwrite::Refuse => temporary.persist_noclobber(&target),
             Overwrite::Replace => temporary.persist(&target),
         };
-        persisted.map_err(|error| error.error).on("create", &target)?;
+        if let Err(error) = persisted {
+            return overwrite.refused(error.error, &target);
+        }
         parents.keep();
         sync_folder(parent_of(&target))
     }

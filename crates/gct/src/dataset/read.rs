@@ -101,6 +101,22 @@ impl Dataset {
         })
     }
 
+    /// Whether its source says of any encounter on which side of a split it is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn has_own_split(&self) -> Result<bool> {
+        if self.encounters.metadata.schema().field_with_name(PART).is_err() {
+            return Ok(false);
+        }
+        for encounter in self.encounters_with(false)? {
+            if encounter?.part.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Reads the encounters from the first to the last, a batch in memory at a time.
     ///
     /// # Errors

@@ -19,7 +19,10 @@ const DATA: &str = "data";
 
 /// Refuses a folder that is not one of experiments, nor empty: files of the user's could have the names of ours.
 pub(super) fn check_folder(folder: &Path) -> Result<()> {
-    if !folder.exists() || folder.join(FILE).exists() {
+    if folder.join(FILE).exists() {
+        return About::read(folder).map(drop);
+    }
+    if !folder.exists() {
         return Ok(());
     }
     for entry in fs::read_dir(folder).on("read", folder)? {

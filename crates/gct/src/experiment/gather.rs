@@ -9,7 +9,7 @@ use super::{About, Experiment};
 use crate::error::Result;
 use crate::metric::{Difference, paired};
 use crate::paper;
-use crate::split::Part;
+use crate::split::{Part, TEST_SHARE};
 use crate::task::Task;
 
 /// What an experiment has found so far.
@@ -46,6 +46,26 @@ pub struct Cell {
     pub paper: Option<[f64; 2]>,
     /// How much larger it is than that of the model to compare with, on the splits that both have.
     pub beside: Option<Difference>,
+}
+
+impl Cell {
+    /// Our mean (standard deviation), as far as they are known.
+    pub fn ours(&self) -> String {
+        with_sd(self.mean, self.sd)
+    }
+
+    /// The paper's mean (standard deviation), if it has them.
+    pub fn papers(&self) -> String {
+        with_sd(self.paper.map(|paper| paper[0]), self.paper.map(|paper| paper[1]))
+    }
+}
+
+fn with_sd(mean: Option<f64>, sd: Option<f64>) -> String {
+    match (mean, sd) {
+        (Some(mean), Some(sd)) => format!("{mean:.4} ({sd:.4})"),
+        (Some(mean), None) => format!("{mean:.4}"),
+        (None, _) => "-".into(),
+    }
 }
 
 /// Gathers what has been found in a folder of experiments.
@@ -111,8 +131,7 @@ impl Wanted<'_> {
                 others.iter().find(|(other, _)| other == seed).map(|(_, other)| value - other)
             };
             let differences: Vec<f64> = splits.iter().filter_map(difference).collect();
-            let one = finished.iter().find(|one| one.model == model && one.settings.task == *self.task)?;
-            paired(&differences, self.measured(one)?.encounters as f64 / one.training_encounters as f64)
+            paired(&differences, TEST_SHARE)
         });
         Cell {
             task: self.task.to_string(),
@@ -125,5 +144,64 @@ impl Wanted<'_> {
             sd,
             beside,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::run::Settings;
+    use crate::statistics::Statistics;
+
+    fn finished(model: &str, seed: u64, accuracy: f64) -> Finished {
+        let mut settings = Settings::paper(Task::MaskedDiagnosis, model, "synthetic").unwrap();
+        settings.split.seed = seed;
+        let measured = Measured { encounters: 100, figures: BTreeMap::from([("accuracy".into(), accuracy)]) };
+        Finished {
+            program: "gct".into(),
+            model: model.into(),
+            dataset_sha256: String::new(),
+            training_encounters: 800,
+            seconds: 1.0,
+            best: None,
+            validation: Measured { encounters: 100, figures: BTreeMap::new() },
+            test: Some(measured),
+            curve: Vec::new(),
+            settings,
+        }
+    }
+
+    #[test]
+    fn a_cell_is_over_splits_and_differences_are_of_the_same_split() {
+        let experiment: Experiment = toml::from_str("title = \"t\"\nmodels = [\"gct\", \"deep\"]").unwrap();
+        let about = About {
+            source: "synthetic".into(),
+            sha256: String::new(),
+            statistics: Statistics::default(),
+            ceiling: None,
+        };
+        // Those of deep in another order, and one that gct does not have.
+        let found = [
+            finished("gct", 0, 0.5),
+            finished("gct", 1, 0.7),
+            finished("gct", 2, 0.9),
+            finished("deep", 2, 0.6),
+            finished("deep", 7, 0.0),
+            finished("deep", 0, 0.4),
+            finished("deep", 1, 0.5),
+        ];
+        let wanted = Wanted { task: &Task::MaskedDiagnosis, figure: "accuracy", part: Part::Test };
+        let gct = wanted.cell(&experiment, &about, &found, "gct");
+        assert_eq!((gct.ours().as_str(), gct.papers().as_str()), ("0.7000 (0.2000)", "0.2179 (0.0071)"));
+        assert_eq!(gct.beside, None);
+        // Differences of -0.1, -0.2 and -0.3: the standard error is 0.1 sqrt(1/3 + 1/8).
+        let beside = wanted.cell(&experiment, &about, &found, "deep").beside.unwrap();
+        assert!((beside.mean + 0.2).abs() < 1e-12, "{beside:?}");
+        assert!((beside.standard_error - 0.067_700_3).abs() < 1e-6, "{beside:?}");
+        // What nobody has measured is empty.
+        let nothing = Wanted { part: Part::Validation, ..wanted }.cell(&experiment, &about, &found, "gct");
+        assert_eq!((nothing.ours().as_str(), nothing.splits.len()), ("-", 0));
     }
 }

@@ -170,6 +170,9 @@ impl Experiment {
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         experiment.name = name.unwrap_or_default();
         if !set.is_empty() {
+            for variant in experiment.variants.values_mut() {
+                overrides::merge(&mut variant.set, set.clone());
+            }
             experiment.settings.push(Override { tasks: Vec::new(), models: Vec::new(), set });
         }
         experiment.check().map_err(wrong)?;

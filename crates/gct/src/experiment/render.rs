@@ -81,13 +81,9 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
     let row = |model: &String| {
         let judged = of(model, judge);
         let mut row = vec![model.clone()];
-        row.extend(parts.clone().map(|part| with_sd(of(model, part))));
+        row.extend(parts.clone().map(|part| of(model, part).map_or("-".into(), Cell::ours)));
         if has_paper {
-            row.push(
-                judged
-                    .and_then(|cell| cell.paper)
-                    .map_or("-".into(), |[mean, sd]| format!("{mean:.4} ({sd:.4})")),
-            );
+            row.push(judged.map_or("-".into(), Cell::papers));
         }
         if experiment.reference().is_some() {
             let beside = judged.and_then(|cell| cell.beside);
@@ -145,14 +141,6 @@ fn counts(about: &About) -> Table {
         rows.push(vec![format!("encounters with {}", label.name), prevalence, "-".into()]);
     }
     Table { title: "Data".into(), note: None, header: ["", "ours", "paper"].map(String::from).into(), rows }
-}
-
-fn with_sd(cell: Option<&Cell>) -> String {
-    match cell.map(|cell| (cell.mean, cell.sd)) {
-        Some((Some(mean), Some(sd))) => format!("{mean:.4} ({sd:.4})"),
-        Some((Some(mean), None)) => format!("{mean:.4}"),
-        _ => "-".into(),
-    }
 }
 
 /// graph_reconstruction as Graph reconstruction; a label of the user's keeps its name.
@@ -234,10 +222,13 @@ fn effort(findings: &Findings, task: &Task, model: &str) -> Option<String> {
     let (first, count) = (trials.first()?, trials.len() as f64);
     let best: Vec<f64> = trials.iter().filter_map(|one| one.best).map(|best| best.step as f64).collect();
     let seconds: f64 = trials.iter().map(|one| one.seconds).sum();
+    let best_at = match best.len() {
+        0 => "-".into(),
+        count => format!("{:.0}", best.iter().sum::<f64>() / count as f64),
+    };
     Some(format!(
-        "| {task} | {model} | {} | {:.0} | {} | {:.1} |\n",
+        "| {task} | {model} | {} | {best_at} | {} | {:.1} |\n",
         first.settings.steps,
-        best.iter().sum::<f64>() / best.len() as f64,
         first.settings.learning_rate,
         seconds / count / 60.0
     ))

@@ -38,7 +38,7 @@ pub struct Finished {
     pub model: String,
     /// The SHA-256 of the encounters.
     pub dataset_sha256: String,
-    /// Encounters that were learned from, for P and for the weights.
+    /// Encounters of the training split, whether or not the task asks about them.
     pub training_encounters: u64,
     /// Seconds of training.
     pub seconds: f64,

@@ -13,6 +13,7 @@ use super::trial::{Finished, Trial};
 use super::{About, Experiment};
 use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
+use crate::split::By;
 use crate::train;
 
 /// Which trials to run: every so-manieth.
@@ -112,6 +113,10 @@ pub fn run(
     for trial in &trials {
         trial.settings.task.columns(&dataset.manifest().labels)?;
     }
+    let honours_own = |trial: &Trial| trial.settings.split.by == By::Recorded;
+    if experiment.split_seeds.len() > 1 && trials.iter().any(honours_own) && dataset.has_own_split()? {
+        return Err(Error::OneSplit { seeds: experiment.split_seeds.len() });
+    }
     check_folder(folder)?;
     fs::create_dir_all(folder).on("create", folder)?;
     let about = About::of(dataset, folder, &proceed)?;
@@ -166,16 +171,9 @@ struct Team<'a> {
 impl Team<'_> {
     /// Runs one trial after another until none is left.
     fn work(&self, threads: usize) {
-        let pool = match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        let pool = match train::threads(threads, self.folder) {
             Ok(pool) => pool,
-            Err(error) => {
-                let source = std::io::Error::other(error);
-                return self.fail(Error::Io {
-                    action: "start threads for",
-                    path: self.folder.into(),
-                    source,
-                });
-            }
+            Err(error) => return self.fail(error),
         };
         loop {
             let place = self.next.fetch_add(1, Ordering::Relaxed);

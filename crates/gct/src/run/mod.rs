@@ -77,7 +77,7 @@ pub struct Manifest {
     pub program: String,
     /// What it was trained on.
     pub dataset: DatasetEntry,
-    /// How many encounters were learned from, for P and for the weights.
+    /// How many encounters the training split has: those that P counts, whether or not the task asks about them.
     pub training_encounters: u64,
     /// How many codes of each kind the vocabulary has.
     pub vocabulary: PerKind<u64>,
@@ -139,22 +139,7 @@ pub struct Run {
 /// If something is there that may not be replaced.
 pub fn check_place(folder: &Path, overwrite: Overwrite) -> Result<()> {
     dataset::check_folder(folder, overwrite, SHAPE)?;
-    lock(folder).map(drop)
-}
-
-/// Keeps other processes from training a run, as long as the file is held; `None` if there is no run, or no locks.
-fn lock(folder: &Path) -> Result<Option<fs::File>> {
-    let path = folder.join(MANIFEST);
-    let file = match fs::File::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.on("open", &path)?,
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { path: folder.to_owned() }),
-        // A file system without locks is no reason not to train.
-        Err(fs::TryLockError::Error(_)) => Ok(None),
-    }
+    dataset::lock(&folder.join(MANIFEST)).map(drop)
 }
 
 impl Run {
@@ -170,7 +155,7 @@ impl Run {
         prior: Prior,
     ) -> Result<Self> {
         let vocabulary = dataset.vocabulary();
-        let _replaced = lock(folder)?;
+        let _replaced = dataset::lock(&folder.join(MANIFEST))?;
         let pending = PendingFolder::create(folder, overwrite, SHAPE)?;
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
@@ -243,7 +228,7 @@ impl Run {
 
     /// Keeps other processes from training it, as long as the file is held, and removes what a kill left behind.
     pub(crate) fn lock(&self) -> Result<Option<fs::File>> {
-        let Some(lock) = lock(&self.folder)? else { return Ok(None) };
+        let Some(lock) = dataset::lock(&self.folder.join(MANIFEST))? else { return Ok(None) };
         for entry in fs::read_dir(&self.folder).on("read", &self.folder)? {
             let entry = entry.on("read", &self.folder)?;
             if entry.file_name().to_string_lossy().starts_with(dataset::PARTIAL) {

@@ -12,6 +12,7 @@
 //! The next point is a function of the seed and the trials so far (`gct_search::suggest`), and a training goes on from its checkpoint: a
 //! tuning that was killed goes on as if it had not been, as long as trials run one after another.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ use std::time::Instant;
 use gct_search::{is_hopeless, suggest};
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::dataset::{self, Dataset, Overwrite, lock, write_own};
 use crate::error::{Error, OnPath, Result};
 use crate::model::Config;
 use crate::overrides;
@@ -58,10 +59,7 @@ pub struct Plan {
 }
 
 /// The paper's space for a model: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's lambda 1e-2 to 1e2.
-///
-/// # Errors
-/// None: these bounds make sense.
-pub fn paper_space(model: &Config) -> Result<Space> {
+pub fn paper_space(model: &Config) -> Space {
     let log = |name: &str, low: f64, high: f64| Dimension { name: name.into(), low, high, scale: Scale::Log };
     let rate = |name: &str| Dimension { name: name.into(), low: 0.0, high: 0.9, scale: Scale::Linear };
     let mut dimensions = vec![log("learning_rate", 1e-4, 1e-1)];
@@ -75,11 +73,11 @@ pub fn paper_space(model: &Config) -> Result<Space> {
     if let Config::Gct(_) = model {
         dimensions.push(log("model.regularization", 1e-2, 1e2));
     }
-    Ok(Space::new(dimensions)?)
+    Space::new(dimensions).expect("these bounds make sense")
 }
 
 impl Plan {
-    /// Refuses settings that make no sense anywhere in the space, and names that are not settings.
+    /// Refuses names that are not settings, and settings that make no sense at either end of the space.
     ///
     /// # Errors
     /// The first one found.
@@ -88,6 +86,16 @@ impl Plan {
         let corner =
             |end: fn(&Dimension) -> f64| -> Vec<f64> { self.space.dimensions().iter().map(end).collect() };
         for point in [corner(|dimension| dimension.low), corner(|dimension| dimension.high)] {
+            let ends = self.space.dimensions().iter().zip(point.iter().zip(self.rounded(point.clone())));
+            for (dimension, (end, whole)) in ends {
+                if *end != whole {
+                    return Err(Error::setting(
+                        "space",
+                        format!("{end} of {}", dimension.name),
+                        "a whole number",
+                    ));
+                }
+            }
             self.at(&point)?;
         }
         Ok(())
@@ -113,6 +121,17 @@ impl Plan {
             .map_err(|problem| Error::setting("space", problem, "values that settings can have"))?;
         settings.check()?;
         Ok(settings)
+    }
+
+    /// A point as it is trained: settings that are whole numbers stay whole.
+    fn rounded(&self, mut point: Vec<f64>) -> Vec<f64> {
+        let mut table = overrides::table(&self.settings);
+        for (dimension, value) in self.space.dimensions().iter().zip(&mut point) {
+            if place_of(&mut table, &dimension.name).is_some_and(|place| place.is_integer()) {
+                *value = value.round();
+            }
+        }
+        point
     }
 
     /// Where the settings themselves are in the space, if they are in it.
@@ -241,21 +260,27 @@ impl Tuning {
     pub fn open(folder: &Path, plan: Plan) -> Result<Self> {
         plan.check()?;
         let path = folder.join(PLAN);
-        if path.exists() {
-            let there = Tuning::read(folder)?;
-            return match overrides::difference(&plan, &there.plan) {
-                None => Ok(there),
-                Some(problem) => Err(Error::OtherExperiment { path: folder.to_owned(), problem }),
-            };
+        if !path.exists() {
+            let is_foreign =
+                |name: &OsStr| name != PLAN && !name.to_string_lossy().starts_with(dataset::PARTIAL);
+            if fs::read_dir(folder)
+                .is_ok_and(|inside| inside.flatten().any(|entry| is_foreign(&entry.file_name())))
+            {
+                let problem = "it holds something else than a tuning".into();
+                return Err(Error::NotReplaceable { path: folder.to_owned(), problem });
+            }
+            let text = toml::to_string(&plan).expect("a plan has text keys and numbers that fit");
+            match dataset::write_text(&path, Overwrite::Refuse, &text) {
+                // Another process has begun in the meantime.
+                Err(Error::OutputExists { .. }) => {}
+                written => written?,
+            }
         }
-        if fs::read_dir(folder).is_ok_and(|mut inside| inside.next().is_some()) {
-            let problem = "it holds something else than a tuning".into();
-            return Err(Error::NotReplaceable { path: folder.to_owned(), problem });
+        let there = Tuning::read(folder)?;
+        match overrides::difference(&plan, &there.plan) {
+            None => Ok(there),
+            Some(problem) => Err(Error::OtherExperiment { path: folder.to_owned(), problem }),
         }
-        fs::create_dir_all(folder).on("create", folder)?;
-        let text = toml::to_string(&plan).expect("a plan has text keys and numbers that fit");
-        write_own(&path, text.as_bytes())?;
-        Ok(Tuning { folder: folder.to_owned(), plan, trials: Vec::new() })
     }
 
     /// Reads a tuning.
@@ -299,11 +324,7 @@ impl Tuning {
     /// # Errors
     /// If a trial cannot be written, or the user stops it.
     pub fn run(self, dataset: &Dataset, watch: Watch<'_>) -> Result<Self> {
-        let path = self.folder.join(PLAN);
-        let lock = fs::File::open(&path).on("open", &path)?;
-        if let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
-            return Err(Error::Busy { path: self.folder });
-        }
+        let _lock = lock(&self.folder.join(PLAN))?;
         // As it is now that nobody else writes.
         let tuning = Tuning::read(&self.folder)?;
         let cut_off =
@@ -337,7 +358,7 @@ impl Tuning {
             None => {
                 let Plan { space, strategy, seed, .. } = &self.plan;
                 let next = suggest(space, *strategy, *seed, &self.history())?;
-                (next.point, Some(next.how))
+                (self.plan.rounded(next.point), Some(next.how))
             }
         };
         let (end, best, curve) = (End::Begun, None, Vec::new());
@@ -397,12 +418,10 @@ impl Team<'_> {
 
     /// Runs one trial after another until it is time to end.
     fn work(&self, threads: usize) {
-        let pool = match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        let folder = self.lock().tuning.folder.clone();
+        let pool = match train::threads(threads, &folder) {
             Ok(pool) => pool,
-            Err(error) => {
-                let (path, source) = (self.lock().tuning.folder.clone(), std::io::Error::other(error));
-                return self.fail(Error::Io { action: "start threads for", path, source });
-            }
+            Err(error) => return self.fail(error),
         };
         loop {
             let trial = match self.next() {
@@ -437,14 +456,22 @@ impl Team<'_> {
             let tuning = &self.lock().tuning;
             let point = &tuning.trials[trial].point;
             (self.watch.tell)(Event::Started { trial, point });
-            (tuning.run_folder(trial), tuning.plan.at(point)?, tuning.plan.give_up)
+            (tuning.run_folder(trial), tuning.plan.at(point), tuning.plan.give_up)
         };
+        // Settings that make sense at both ends of the space may make none in between.
+        let Ok(settings) = settings else { return self.write_down(trial, |trial| trial.end = End::Failed) };
         let grace = (settings.steps as f64 * GRACE) as u64;
+        let is_behind = |curve: &[(u64, f64)]| give_up && is_hopeless(curve, &self.others(trial), grace);
         let (own_stop, mut reason) = (AtomicBool::new(false), None);
         let mut curve: Vec<(u64, f64)> = match folder.exists() {
             true => curve_of(&folder)?,
             false => Vec::new(),
         };
+        // It may have been cut off before it was given up.
+        if let Some(&(step, _)) = curve.last().filter(|(step, _)| *step < settings.steps && is_behind(&curve))
+        {
+            return self.end(trial, End::GivenUp, step, &folder);
+        }
         let mut tell = |event: Training<'_>| {
             match event {
                 Training::Started { step, .. } | Training::Step { step, .. } => {
@@ -452,13 +479,13 @@ impl Team<'_> {
                 }
                 Training::Validated(entry) => {
                     curve.extend(entry.value.map(|value| (entry.step, value)));
-                    if give_up && is_hopeless(&curve, &self.others(trial), grace) {
+                    if is_behind(&curve) {
                         reason = Some(Reason::Behind);
                     }
                 }
                 Training::Read(_) => {}
             }
-            if self.watch.stop.load(Ordering::Relaxed) || self.is_late() {
+            if reason.is_none() && (self.watch.stop.load(Ordering::Relaxed) || self.is_late()) {
                 reason = Some(Reason::Over);
             }
             own_stop.store(reason.is_some(), Ordering::Relaxed);
@@ -489,14 +516,22 @@ impl Team<'_> {
     fn end(&self, trial: usize, end: End, steps: u64, folder: &Path) -> Result<()> {
         let entries = crate::run::Run::open(folder)?.entries()?;
         let best = entries.iter().rfind(|entry| entry.best);
+        let best = best.and_then(|entry| Some(Best { step: entry.step, value: entry.value? }));
+        let curve = curve_of(folder)?;
+        self.write_down(trial, |trial| {
+            trial.best = best;
+            trial.end = if best.is_none() { End::Failed } else { end };
+            trial.steps = steps;
+            trial.seconds = entries.last().map_or(0.0, |entry| entry.seconds);
+            trial.curve = curve;
+        })
+    }
+
+    /// Keeps what became of a trial.
+    fn write_down(&self, trial: usize, change: impl FnOnce(&mut Trial)) -> Result<()> {
         let mut inside = self.lock();
         let tuning = &mut inside.tuning;
-        let result = &mut tuning.trials[trial];
-        result.best = best.and_then(|entry| Some(Best { step: entry.step, value: entry.value? }));
-        result.end = if result.best.is_none() { End::Failed } else { end };
-        result.steps = steps;
-        result.seconds = entries.last().map_or(0.0, |entry| entry.seconds);
-        result.curve = curve_of(folder)?;
+        change(&mut tuning.trials[trial]);
         tuning.save()?;
         write(tuning)?;
         (self.watch.tell)(Event::Ended { trial, result: &tuning.trials[trial] });
@@ -516,7 +551,7 @@ mod tests {
 
     fn plan(model: &str) -> Plan {
         let settings = Settings::paper(Task::MaskedDiagnosis, model, "synthetic").unwrap();
-        let space = paper_space(&settings.model).unwrap();
+        let space = paper_space(&settings.model);
         let dataset_sha256 = String::new();
         Plan { strategy: Strategy::Bayesian, seed: 0, give_up: true, dataset_sha256, space, settings }
     }

@@ -1,4 +1,7 @@
+use std::sync::atomic::AtomicBool;
+
 use gct::dataset::Dataset;
+use gct::experiment::{self, Experiment, Share, Watch};
 use gct::record::Part;
 use serde_json::json;
 
@@ -137,6 +140,15 @@ fn splits_are_those_of_the_source() {
     let parts: Vec<_> = dataset.encounters().unwrap().map(|encounter| encounter.unwrap().part).collect();
     let [train, validation, test] = [Part::Train, Part::Validation, Part::Test].map(Some);
     assert_eq!(parts, [validation, validation, test, train]);
+    // With one split there is nothing to take a mean over.
+    let file = "title = \"t\"\ntasks = [\"masked_diagnosis\"]\nmodels = [\"deep\"]\nsplit_seeds = [0, 1]\n";
+    write(home.path(), &[("several.toml", file)]);
+    let experiment = Experiment::read(&home.path().join("several.toml"), Default::default()).unwrap();
+    let watch = Watch { tell: &|_| {}, stop: &AtomicBool::new(false) };
+    let out = home.path().join("out");
+    let ran = experiment::run(&experiment, &dataset, &out, Share::ALL, None, watch);
+    assert!(matches!(ran, Err(gct::Error::OneSplit { seeds: 2 })), "{ran:?}");
+    assert!(!out.exists());
 }
 
 #[test]
