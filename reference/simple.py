@@ -3,6 +3,7 @@
     python reference/simple.py edges synthetic           how well counts rank the true edges of held-out encounters
     python reference/simple.py masked synthetic          how often naive Bayes guesses a hidden diagnosis
     python reference/simple.py label eicu mortality      a logistic regression on codes, in five folds by subject
+    python reference/simple.py areas FILE.parquet        areas of what `gct predict` wrote, exactly and as the paper's authors measure them
 
 Held out is the validation split. Each prints one JSON object.
 """
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from prior_duckdb import part
@@ -151,16 +152,47 @@ def label(folder, name):
     return {"aucpr": round(mean, 4), "standard deviation": round(deviation, 4), "encounters": len(rows)}
 
 
+def interpolated(truth, probabilities, thresholds=200):
+    """AUCPR and AUROC as `tf.metrics.auc` with `careful_interpolation` has them: counts at evenly spaced thresholds, between which the
+    number of true positives grows evenly with that of all positives (Davis and Goadrich, 2006)."""
+    limits = np.linspace(0, 1, thresholds)
+    limits[[0, -1]] = -1e-7, 1 + 1e-7
+    place = np.searchsorted(limits.astype(np.float32), probabilities.astype(np.float32))
+
+    def above(weights):
+        return np.bincount(place, weights, minlength=thresholds + 1)[:0:-1].cumsum()[::-1]
+
+    true, false = above(truth), above(~truth)
+    found = true + false
+    true_steps, steps = -np.diff(true), -np.diff(found)
+    roc = (-np.diff(false) * (true[:-1] + true[1:]) / 2).sum() / (true[0] * false[0])
+    slope = np.divide(true_steps, steps, out=np.zeros_like(steps), where=steps > 0)
+    growth = np.divide(found[:-1], found[1:], out=np.ones_like(steps), where=found[1:] > 0)
+    return float((slope * (true_steps + (true[1:] - slope * found[1:]) * np.log(growth))).sum() / true[0]), float(roc)
+
+
+def areas(path):
+    table = pq.read_table(path)
+    name = "probability" if "probability" in table.column_names else "predicted_boolean_probability"
+    table = table.filter(table["boolean_value"].is_valid())
+    truth, probabilities = (table[column].to_numpy() for column in ("boolean_value", name))
+    exact = average_precision_score(truth, probabilities), roc_auc_score(truth, probabilities)
+    methods = {"exact": exact, "200 thresholds": interpolated(truth, probabilities)}
+    return {method: {"aucpr": round(pr, 4), "auroc": round(roc, 4)} for method, (pr, roc) in methods.items()} | {
+        "answers": len(truth)
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["edges", "masked", "label"])
-    parser.add_argument("folder")
+    parser.add_argument("what", choices=["edges", "masked", "label", "areas"])
+    parser.add_argument("folder", metavar="folder or file")
     parser.add_argument("label", nargs="?")
     args = parser.parse_args()
     if (args.what == "label") != (args.label is not None):
         parser.error("the name of a label goes with `label`, and with nothing else")
     warnings.simplefilter("ignore", ConvergenceWarning)
-    found = {"edges": edges, "masked": masked, "label": label}[args.what](args.folder, *filter(None, [args.label]))
+    found = {"edges": edges, "masked": masked, "label": label, "areas": areas}[args.what](args.folder, *filter(None, [args.label]))
     print(json.dumps(found, indent=2))
 
 
