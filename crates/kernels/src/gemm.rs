@@ -53,7 +53,8 @@ impl<'a, T> Right<'a, T> {
 
     /// A matrix of `k` rows as [`pack`] or [`pack_transposed`] left it.
     pub fn packed(data: &'a [T], k: usize) -> Self {
-        Right { data, row: PANEL, panel: PANEL * k }
+        // Never less than a row, so that what is read last is in the last panel.
+        Right { data, row: PANEL, panel: PANEL.saturating_mul(k.max(1)) }
     }
 }
 
@@ -80,6 +81,11 @@ pub fn pack_transposed<T: Number>(w: &[T], k: usize, n: usize, out: &mut [T]) {
         let rows = PANEL.min(k - panel * PANEL);
         transpose([rows, PANEL, n], &w[panel * PANEL * n..], n, &zeros, out, PANEL);
     }
+}
+
+/// The place of an element that is so many steps of such lengths from the first; one that no slice has if it is too large for a number.
+pub(crate) fn place<const N: usize>(steps: [(usize, usize); N], rest: usize) -> usize {
+    steps.iter().fold(rest, |place, (count, length)| place.saturating_add(count.saturating_mul(*length)))
 }
 
 /// What to do with what is in C.
@@ -120,11 +126,11 @@ pub fn gemm<T: Number>(
     if m == 0 || n == 0 {
         return;
     }
-    assert!(stride >= n && c.len() >= (m - 1) * stride + n, "C [{m}, {n}] in {} numbers", c.len());
+    assert!(stride >= n && c.len() > place([(m - 1, stride)], n - 1), "C [{m}, {n}] in {} numbers", c.len());
     if k > 0 {
         let (a_last, b_last) = (
-            (m - 1) * a.row + (k - 1) * a.column,
-            (n - 1) / PANEL * b.panel + (k - 1) * b.row + (n - 1) % PANEL,
+            place([(m - 1, a.row), (k - 1, a.column)], 0),
+            place([((n - 1) / PANEL, b.panel), (k - 1, b.row)], (n - 1) % PANEL),
         );
         assert!(a.data.len() > a_last, "A [{m}, {k}] in {} numbers", a.data.len());
         assert!(b.data.len() > b_last, "B [{k}, {n}] in {} numbers", b.data.len());
@@ -132,8 +138,8 @@ pub fn gemm<T: Number>(
     match into {
         Into::Layer { bias, .. } => assert!(bias.len() >= n, "{} biases for {n} columns", bias.len()),
         Into::Beside { diagonal: (diagonal, step), x: (x, stride) } => {
-            assert!(diagonal.len() > (m - 1) * step, "D [{m}] in {} numbers", diagonal.len());
-            assert!(x.len() >= (m - 1) * stride + n, "X [{m}, {n}] in {} numbers", x.len());
+            assert!(diagonal.len() > place([(m - 1, step)], 0), "D [{m}] in {} numbers", diagonal.len());
+            assert!(x.len() > place([(m - 1, stride)], n - 1), "X [{m}, {n}] in {} numbers", x.len());
         }
         _ => {}
     }
@@ -165,7 +171,7 @@ trait Register<T>: Copy {
     unsafe fn store(self, to: *mut T);
     /// `a * b + self`.
     unsafe fn accumulate(self, a: Self, b: Self) -> Self;
-    /// The larger of two; of no number and a number, the number.
+    /// The larger of two; itself where it is not a number.
     unsafe fn larger(self, other: Self) -> Self;
 }
 
@@ -460,7 +466,8 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn larger(self, other: Self) -> Self {
                     // SAFETY: the caller's.
-                    unsafe { $larger(self, other) }
+                    // Of two of which one is not a number, the processor takes the second.
+                    unsafe { $larger(other, self) }
                 }
             }
         };
@@ -513,7 +520,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::level::{Level, limit};
+    use crate::level::{self, Level, limit};
 
     fn numbers(count: usize, seed: u32) -> Vec<f32> {
         let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
@@ -542,12 +549,26 @@ mod tests {
         }
     }
 
+    #[test]
+    #[should_panic = "B [1, 33] in 1 numbers"]
+    fn a_packed_matrix_without_rows_is_too_small() {
+        gemm([1, 33, 1], Left::rows(&[1.0], 1), Right::packed(&[1.0], 0), &mut [0.0f32; 33], 33, Into::Set);
+    }
+
+    #[test]
+    #[should_panic = "A [3, 1] in 1 numbers"]
+    fn strides_that_overflow_are_too_large() {
+        let (a, b) = (Left::rows(&[1.0], usize::MAX / 2 + 1), Right::rows(&[1.0], 1));
+        gemm([3, 1, 1], a, b, &mut [0.0f32; 3], 1, Into::Set);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
         #[test]
         fn every_level_and_layout_gives_the_product(
             m in 1usize..40, n in 1usize..70, k in 0usize..70, seed: u32, spare in 0usize..5, level in 1u8..4,
         ) {
+            let _alone = level::alone();
             limit([Level::Baseline, Level::Avx2, Level::Avx512][usize::from(level) - 1]);
             let (a, w) = (numbers(m * (k + spare) + spare, seed), numbers(k * n, seed ^ 1));
             let stride = n + spare;

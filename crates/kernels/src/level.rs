@@ -34,6 +34,13 @@ pub fn limit(at_most: Level) -> Level {
     level
 }
 
+/// For tests that limit the level: held, no other of them does.
+#[cfg(test)]
+pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");

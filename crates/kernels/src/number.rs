@@ -40,10 +40,10 @@ pub trait Number:
     /// e to this number; exactly 0 far below zero.
     fn exp<const FMA: bool>(self) -> Self;
 
-    /// The larger of two numbers that are numbers.
+    /// The larger of two; itself if it is not a number, so that what went wrong is seen in the end.
     #[inline(always)]
     fn larger(self, other: Self) -> Self {
-        if self > other { self } else { other }
+        if other > self { other } else { self }
     }
 }
 
@@ -149,5 +149,6 @@ mod tests {
         }
         assert_eq!(Number::exp::<true>(-1e30f32), 0.0);
         assert_eq!(Number::exp::<true>(f32::NEG_INFINITY), 0.0);
+        assert!(Number::exp::<true>(f32::NAN).is_nan() && Number::exp::<false>(f32::NAN).is_nan());
     }
 }

@@ -2,6 +2,7 @@
 //! so that a result does not depend on the processor's.
 
 use crate::Number;
+use crate::gemm::place;
 use crate::level::vectorized;
 
 /// Lanes of a sum.
@@ -323,7 +324,7 @@ impl Transpose for f32 {
         if crate::level() >= crate::Level::Avx2 {
             assert!(width.is_multiple_of(8) && lines.iter().all(|line| line.len() >= width), "eight lines");
             assert!(
-                width == 0 || to.len() >= (width - 1) * stride + 8,
+                width == 0 || to.len() > place([(width - 1, stride)], 7),
                 "[{width}, 8] in {} numbers",
                 to.len()
             );
@@ -423,7 +424,8 @@ impl Adam {
         square: &mut [T],
         gradient: &mut [T],
     ) {
-        let forgotten = |beta: f64| 1.0 - beta.powi(self.step as i32);
+        let step = i32::try_from(self.step).unwrap_or(i32::MAX);
+        let forgotten = |beta: f64| 1.0 - beta.powi(step);
         let rate = T::of(self.learning_rate / forgotten(self.beta_1));
         let unbias = T::of(1.0 / forgotten(self.beta_2));
         let betas = [self.beta_1, self.beta_2, 1.0 - self.beta_1, 1.0 - self.beta_2].map(T::of);
@@ -457,7 +459,7 @@ fn adam(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::level::{Level, limit};
+    use crate::level::{self, Level, limit};
 
     #[test]
     fn rows_become_columns_at_every_level() {
@@ -474,6 +476,7 @@ mod tests {
                     _ => {}
                 }
             }
+            let _alone = level::alone();
             for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
                 limit(level);
                 let mut to = vec![-1.0; width * to_stride];
@@ -486,6 +489,7 @@ mod tests {
     #[test]
     #[should_panic]
     fn columns_without_room_are_refused() {
+        let _alone = level::alone();
         limit(Level::Avx512);
         f32::transpose_eight(16, [&[0.0; 16]; 8], &mut [0.0; 127], 8);
     }

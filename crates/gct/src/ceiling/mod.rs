@@ -58,7 +58,7 @@ pub struct LabelScores {
 /// How well a score ranks true edges.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Scores {
-    /// Over all ordered pairs of different nodes, the visit's included: what the paper's Table 2 reports.
+    /// Over all ordered pairs of different nodes, the visit's included: how we read the paper's Table 2.
     #[serde(flatten)]
     pub all_pairs: Areas,
     /// Over the pairs whose edges are hidden, diagnosis-treatment and treatment-lab, alone.

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::batch::Example;
 
-/// Parts of a batch that threads can take: more of them would cost more in adding gradients than they gain.
+/// Parts of a batch that threads can take, and so the most threads that one training uses. Gradients of each are added up, which on two
+/// cores costs more than a further part gains; another number gives other bits.
 pub(super) const SHARDS: usize = 4;
 
 /// Nodes that are worked on together: few enough that everything about them stays in the cache.

@@ -239,18 +239,27 @@ fn a_run_with_a_stratified_split_predicts_where_the_label_is_unknown() {
 fn weights_that_are_no_numbers_end_a_run_before_they_are_kept() {
     use gct::model::{Learning, Trainer};
     let home = tempfile::tempdir().unwrap();
-    let (dataset, folder) = (data(&home), home.path().join("run"));
-    start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
-    let run = Run::open(&folder).unwrap();
-    let mut model = run.model().unwrap();
-    model.weights_mut().update(|values| values.iter_mut().for_each(|value| *value *= 1e30));
-    let asker = Asker::new(&model, run.view());
+    let dataset = data(&home);
     let encounters: Vec<Encounter> = dataset.encounters().unwrap().take(3).map(Result::unwrap).collect();
-    assert!(matches!(asker.answers(&encounters), Err(Error::NoAnswer)));
-    let example = asker.example(&encounters[0]);
-    let mut trainer = Trainer::new(model);
-    trainer.step(&[example], &Targets::Examples, Learning::new(1.0, 0));
-    assert!(trainer.model().save(&home.path().join("w"), Overwrite::Refuse).is_err());
+    for task in ["graph_reconstruction", "masked_diagnosis", "diagnosis_treatment"] {
+        let folder = home.path().join(task);
+        start(settings(task, "gct"), &dataset, &folder, None).unwrap();
+        let run = Run::open(&folder).unwrap();
+        let mut model = run.model().unwrap();
+        model.weights_mut().update(|values| values.iter_mut().for_each(|value| *value *= 1e30));
+        let asker = Asker::new(&model, run.view());
+        assert!(matches!(asker.answers(&encounters), Err(Error::NoAnswer)), "{task}");
+        let example = asker.example(&encounters[0]);
+        let labels = [vec![Some(true), Some(false)]];
+        let targets = match task {
+            "diagnosis_treatment" => Targets::Labels(&labels),
+            _ => Targets::Examples,
+        };
+        let mut trainer = Trainer::new(model);
+        let loss = trainer.step(&[example], &targets, Learning::new(1.0, 0)).prediction;
+        assert!(!loss.is_finite(), "{task}: {loss}");
+        assert!(trainer.model().save(&home.path().join("w"), Overwrite::Refuse).is_err());
+    }
 }
 
 #[test]

@@ -3,3 +3,6 @@
 mod finite_differences;
 mod gradients;
 mod tape;
+
+/// Held by the tests that limit the level of instructions, and by those that want the same bits twice.
+static LEVEL: std::sync::Mutex<()> = std::sync::Mutex::new(());
