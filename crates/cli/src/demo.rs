@@ -81,6 +81,9 @@ struct Trained {
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     whole(arguments, quiet).map_err(|error| match error.downcast() {
+        Ok(gct::Error::Stopped { .. } | gct::Error::Interrupted) if arguments.force => {
+            terminal::Stopped("stopped; run the same command again without --force to go on").into()
+        }
         Ok(error) => terminal::go_on_again(error),
         Err(error) => error,
     })

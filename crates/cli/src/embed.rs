@@ -15,13 +15,15 @@ use crate::train::heed;
 #[command(after_help = "Examples:
   gct embed runs/gct --out visits.parquet           subject_id, encounter_id, embedding
   gct embed runs/gct --split all --out visits.npy   a row for each encounter, in the order of the dataset
-  gct embed runs/gct --codes --out codes.parquet    kind, code, description, embedding")]
+  gct embed runs/gct --codes --out codes.parquet    kind, code, description, embedding
+
+A run that learned masked_diagnosis sees each encounter as it learned to: with one diagnosis hidden.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     asked: AskedArguments,
 
     /// Vectors of codes instead of visits
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["data", "split"])]
     codes: bool,
 
     #[command(flatten)]

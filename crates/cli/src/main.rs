@@ -87,6 +87,13 @@ fn proceed() -> gct::Result<()> {
 }
 
 fn main() -> ExitCode {
+    // Names of files are printed and written down, which takes text.
+    if std::env::args_os().any(|argument| argument.to_str().is_none()) {
+        terminal::error(&anyhow::anyhow!(
+            "an argument is not UTF-8: rename the file or folder that it names"
+        ));
+        return ExitCode::from(2);
+    }
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(code) => code,

@@ -52,14 +52,16 @@ impl SettingsArguments {
         model: Option<&str>,
         source: &str,
     ) -> Result<gct::run::Settings> {
-        let given = |flag: Option<&str>, path: &[&str]| match flag {
-            Some(value) => Ok(Some(value.to_owned())),
-            None => self.text(path),
+        let given = |name: &str, flag: Option<&str>, path: &[&str]| match (flag, self.text(path)?) {
+            (Some(flag), Some(set)) if flag != set => {
+                bail!("--{name} {flag}, but --config or --set says `{set}`: leave out one of them")
+            }
+            (flag, set) => Ok(flag.map(str::to_owned).or(set)),
         };
-        let Some(task) = given(task, &["task"])? else {
+        let Some(task) = given("task", task, &["task"])? else {
             bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
         };
-        let model = given(model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
+        let model = given("model", model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
         self.apply(&gct::run::Settings::paper(task.parse()?, &model, source)?)
     }
 

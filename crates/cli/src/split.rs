@@ -72,7 +72,9 @@ impl SplitArguments {
             ByName::Subject => By::Subject,
             ByName::Encounter => By::Encounter,
         };
-        Split::new(&Settings { seed: self.split_seed, by, stratify: self.stratify.clone() }, dataset)
+        let settings = Settings { seed: self.split_seed, by, stratify: self.stratify.clone() };
+        settings.check_for(dataset)?;
+        Split::new(&settings, dataset)
     }
 }
 

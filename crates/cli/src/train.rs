@@ -54,11 +54,11 @@ pub(crate) struct Arguments {
     steps: Option<u64>,
 
     /// Another seed gives other weights and another order [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 
     /// Another seed gives another split [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     split_seed: Option<u64>,
 
     /// Go on with the run if it is there
@@ -147,6 +147,7 @@ fn check_same(arguments: &Arguments, run: &Run) -> Result<u64> {
     let there = run.settings();
     let mut given = settings_on(arguments, there)?;
     given.seed = arguments.seed.unwrap_or(given.seed);
+    given.split.seed = arguments.split_seed.unwrap_or(given.split.seed);
     let steps = arguments.steps.unwrap_or(given.steps);
     given.steps = there.steps;
     match gct::overrides::difference(&given, there) {
@@ -164,7 +165,6 @@ fn settings_on(arguments: &Arguments, there: &Settings) -> Result<Settings> {
     if let Some(model) = arguments.model.as_ref().filter(|model| *model != there.model.name()) {
         base.model = Config::named(model)?;
     }
-    base.split.seed = arguments.split_seed.unwrap_or(base.split.seed);
     arguments.settings.apply(&base)
 }
 

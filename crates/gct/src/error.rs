@@ -234,12 +234,9 @@ pub enum Error {
         experiment: String,
     },
 
-    /// Several seeds, and data with one split.
-    #[error("the dataset comes with a split of its own, so all {seeds} seeds would give the same split")]
-    OneSplit {
-        /// How many seeds.
-        seeds: usize,
-    },
+    /// A seed or a stratification, and data with one split.
+    #[error("the dataset comes with a split of its own, which seeds and stratification do not change")]
+    OwnSplit,
 
     /// What is in a folder was found with other settings, or on other data.
     #[error("{} is of another experiment: {problem}", path.display())]
@@ -381,9 +378,9 @@ impl Error {
             Error::NoData { .. } => Some(
                 "give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]",
             ),
-            Error::OneSplit { .. } => {
-                Some("give one seed, or --set split.by=subject to split it anew for every seed")
-            }
+            Error::OwnSplit => Some(
+                "keep to seed 0 without stratification, or split anew: split.by=subject (--set), --split-by subject",
+            ),
             Error::OtherExperiment { .. } => {
                 Some("choose another folder with --out, or move away what is there")
             }

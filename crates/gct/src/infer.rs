@@ -92,6 +92,15 @@ impl Reader {
         if source != expected {
             return Err(wrong(format!("it holds {source} data, but the run learned from {expected} data")));
         }
+        // Where an encounter belongs then depends on the others.
+        let moves = matches!(which, Which::Part(_)) && run.settings().split.stratify.is_some();
+        if moves && run.check_dataset(dataset).is_err() {
+            return Err(wrong(
+                "its encounters have changed, and with them a stratified split: those who were learned from can be in any part; \
+                 --split all asks about all"
+                    .into(),
+            ));
+        }
         let ids = ids_of_run(run, dataset);
         let known = |kind: CodeKind| ids[kind].iter().flatten().count();
         if CodeKind::ALL.iter().all(|kind| known(*kind) == 0) {

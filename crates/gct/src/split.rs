@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::dataset::{self, Dataset, Overwrite};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::Encounter;
 pub use crate::record::Part;
 
@@ -49,6 +49,20 @@ pub struct Settings {
     /// A label whose positives are spread over the parts in the ratio 8:1:1 too, as exactly as whole subjects
     /// allow. Adding encounters can then move those near a boundary.
     pub stratify: Option<String>,
+}
+
+impl Settings {
+    /// Refuses what would have no effect on a dataset.
+    ///
+    /// # Errors
+    /// If the dataset comes with its own split, which is honoured, and a seed or a stratification is wanted.
+    pub fn check_for(&self, dataset: &Dataset) -> Result<()> {
+        let wants_another = self.seed != 0 || self.stratify.is_some();
+        match self.by == By::Recorded && wants_another && dataset.has_own_split()? {
+            true => Err(Error::OwnSplit),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A split, ready to say where an encounter belongs.

@@ -98,6 +98,7 @@ pub fn start(
     mut watch: Watch<'_>,
 ) -> Result<Outcome> {
     settings.check()?;
+    settings.split.check_for(dataset)?;
     run::check_place(folder, overwrite)?;
     let columns = settings.task.columns(&dataset.manifest().labels)?;
     let rows =
@@ -111,8 +112,7 @@ pub fn start(
     let sizes = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len());
     let mut counter = Counter::new(sizes).for_cells(settings.prior.cells);
     let data = Data::read(&settings, columns, dataset, Some(&mut counter), &mut watch)?;
-    let run = Run::create(folder, overwrite, settings, dataset, counter.finish())?;
-    let _lock = run.lock()?;
+    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, counter.finish())?;
     Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
 }
 
@@ -274,13 +274,15 @@ impl<'a> Session<'a> {
             validation: self.data.validation.len(),
             left_out: self.data.left_out,
         });
+        // Stopped there, and now told to end there.
+        if self.state.step == steps && self.state.losses.steps > 0 {
+            (watch.tell)(Event::Validated(&self.validate_and_keep()?));
+        }
         while !is_over(settings, &self.state) {
             let loss = self.step()?;
             (watch.tell)(Event::Step { step: self.state.step, loss });
             if self.state.step.is_multiple_of(settings.validate_every) || self.state.step == steps {
-                let entry = self.validate()?;
-                self.checkpoint()?;
-                (watch.tell)(Event::Validated(&entry));
+                (watch.tell)(Event::Validated(&self.validate_and_keep()?));
             }
             if watch.stop.load(Ordering::Relaxed) && !is_over(settings, &self.state) {
                 self.checkpoint()?;
@@ -290,6 +292,12 @@ impl<'a> Session<'a> {
         }
         self.journal.note(&format!("ended at step {}", self.state.step))?;
         Ok(outcome(settings, &self.state))
+    }
+
+    fn validate_and_keep(&mut self) -> Result<Entry> {
+        let entry = self.validate()?;
+        self.checkpoint()?;
+        Ok(entry)
     }
 
     /// Learns from the next batch.

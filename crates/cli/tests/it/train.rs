@@ -243,11 +243,37 @@ fn the_demo_tells_a_whole_story() {
 
 /// The error of a command line in a folder with a dataset and a run, in which it changes nothing.
 #[test]
+fn the_same_line_begins_and_goes_on() {
+    let (_guard, home) = home();
+    fs::write(home.join("c.toml"), "split.seed = 3\nseed = 4\n").unwrap();
+    let line = format!("{TRAIN} --config c.toml --split-seed 5 --out run --resume --quiet");
+    for _ in 0..2 {
+        gct(&home, &line).assert().success();
+    }
+    let config = fs::read_to_string(home.join("run/config.toml")).unwrap();
+    assert!(config.contains("seed = 4") && config.contains("[split]\nseed = 5"), "{config}");
+}
+
+#[test]
+#[cfg(unix)]
+fn names_that_are_no_text_are_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let (_guard, home) = home();
+    let name = std::ffi::OsStr::from_bytes(b"d\xe9ta");
+    gct(&home, "inspect")
+        .arg(name)
+        .assert()
+        .code(2)
+        .stderr_eq("error: an argument is not UTF-8: rename the file or folder that it names\n");
+}
+
+#[test]
 fn bad_input_gets_one_clear_error() {
     let (_guard, home) = home();
     gct(&home, &format!("{TRAIN} --out run --quiet").replace("--steps 40", "--steps 4")).assert().success();
     fs::create_dir(home.join("empty")).unwrap();
     fs::write(home.join("file"), "mine").unwrap();
+    fs::write(home.join("c.toml"), "task = \"masked_diagnosis\"\nmodel.name = \"gct\"\n").unwrap();
     let before = names(&home);
     for (line, expected) in [
         (
@@ -264,6 +290,19 @@ fn bad_input_gets_one_clear_error() {
              hint: any of them can be learned: --task label:d1_m1\n",
         ),
         ("train --data data --out x", "error: --task is missing"),
+        (
+            "train --data data --task graph_reconstruction --config c.toml --out x",
+            "error: --task graph_reconstruction, but --config or --set says `masked_diagnosis`: leave out one of them\n",
+        ),
+        (
+            "train --data data --model shallow --config c.toml --out x",
+            "error: --model shallow, but --config or --set says `gct`: leave out one of them\n",
+        ),
+        (
+            "train --out run --resume --seed 18446744073709551615",
+            "error: invalid value '18446744073709551615'",
+        ),
+        ("embed run --codes --split all --out x.npy", "error: the argument '--codes' cannot be used with"),
         ("train --task mortality --out x", "error: --data is missing"),
         ("train --data empty --task mortality --out x", "error: empty is not a dataset folder"),
         (

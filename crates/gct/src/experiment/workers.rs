@@ -115,7 +115,7 @@ pub fn run(
     }
     let honours_own = |trial: &Trial| trial.settings.split.by == By::Recorded;
     if experiment.split_seeds.len() > 1 && trials.iter().any(honours_own) && dataset.has_own_split()? {
-        return Err(Error::OneSplit { seeds: experiment.split_seeds.len() });
+        return Err(Error::OwnSplit);
     }
     check_folder(folder)?;
     fs::create_dir_all(folder).on("create", folder)?;

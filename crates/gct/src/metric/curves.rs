@@ -88,15 +88,19 @@ impl CurveTally {
 }
 
 fn calibration(bins: &[Bin], min_cell: u64) -> Vec<CalibrationBin> {
-    let mut bins: Vec<CalibrationBin> =
-        bins.iter().enumerate().map(|(place, bin)| bin.told(place, min_cell)).collect();
-    // A single one that is not told could be had by subtraction.
-    if bins.iter().filter(|bin| bin.count.is_none()).count() == 1
-        && let Some(smallest) = bins.iter_mut().filter(|bin| bin.count > Some(0)).min_by_key(|bin| bin.count)
-    {
-        (smallest.count, smallest.said, smallest.happened) = (None, None, None);
+    let is_small = |cells: [u64; 2]| cells.iter().any(|cell| (1..min_cell).contains(cell));
+    let mut told: Vec<bool> = bins.iter().map(|bin| !is_small(bin.cells())).collect();
+    // What is not told, taken together, can be had by subtraction: it must not be small either.
+    loop {
+        let untold = bins.iter().zip(&told).filter(|(_, told)| !**told);
+        let sum = untold.fold([0, 0], |sum, (bin, _)| [0, 1].map(|cell| sum[cell] + bin.cells()[cell]));
+        let next = (0..bins.len()).filter(|place| told[*place] && bins[*place].count > 0);
+        match next.min_by_key(|place| bins[*place].count).filter(|_| is_small(sum)) {
+            Some(smallest) => told[smallest] = false,
+            None => break,
+        }
     }
-    bins
+    bins.iter().zip(told).enumerate().map(|(place, (bin, told))| bin.shown(place, told)).collect()
 }
 
 /// The steps that are so many positives and negatives, or none, away from the one before and from the end.
@@ -121,14 +125,17 @@ fn three_digits(share: f64) -> f64 {
 }
 
 impl Bin {
-    fn told(&self, place: usize, min_cell: u64) -> CalibrationBin {
-        let cells = [self.positives, self.count - self.positives];
-        let is_small = cells.iter().any(|cell| (1..min_cell).contains(cell));
-        let mean = |sum: f64| (self.count > 0 && !is_small).then(|| sum / self.count as f64);
+    /// Positives and negatives.
+    fn cells(&self) -> [u64; 2] {
+        [self.positives, self.count - self.positives]
+    }
+
+    fn shown(&self, place: usize, told: bool) -> CalibrationBin {
+        let mean = |sum: f64| (self.count > 0 && told).then(|| sum / self.count as f64);
         CalibrationBin {
             low: place as f64 / BINS as f64,
             high: (place + 1) as f64 / BINS as f64,
-            count: (!is_small).then_some(self.count),
+            count: told.then_some(self.count),
             said: mean(self.said),
             happened: mean(self.positives as f64),
         }
@@ -193,6 +200,16 @@ mod tests {
         let low = curves.calibration[1];
         assert_eq!((low.count, low.happened), (None, None), "else the other could be had by subtraction");
         assert_eq!(tally(&[(1.0, true), (1.0, false)]).curves(2), None);
+        // Two that are small are small together too; with a third they are not. The fourth can be told.
+        let mut examples = vec![(-4.0, true), (-4.0, false), (-2.0, true), (-2.0, false)];
+        for (logit, count) in [(0.5, 15), (2.0, 20)] {
+            examples.extend(vec![(logit, true); count]);
+            examples.extend(vec![(logit, false); count]);
+        }
+        let bins = tally(&examples).curves(11).expect("both classes").calibration;
+        let untold: Vec<usize> = (0..BINS).filter(|place| bins[*place].count.is_none()).collect();
+        assert_eq!(untold, [0, 1, 6]);
+        assert_eq!(bins[8].count, Some(40));
     }
 
     #[test]

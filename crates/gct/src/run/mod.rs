@@ -102,8 +102,15 @@ pub struct DatasetEntry {
 impl DatasetEntry {
     fn of(dataset: &Dataset) -> Result<Self> {
         let manifest = dataset.manifest();
+        let path = fs::canonicalize(dataset.path()).on("open", dataset.path())?;
+        if path.to_str().is_none() {
+            return Err(Error::file(
+                &path,
+                "its path is not UTF-8, and could not be written down: rename it",
+            ));
+        }
         Ok(DatasetEntry {
-            path: fs::canonicalize(dataset.path()).on("open", dataset.path())?,
+            path,
             source: manifest.source.kind.clone(),
             sha256: manifest.files.encounters.sha256.clone(),
             encounters: manifest.encounters,
@@ -143,7 +150,7 @@ pub fn check_place(folder: &Path, overwrite: Overwrite) -> Result<()> {
 }
 
 impl Run {
-    /// Begins a run on a dataset.
+    /// Begins a run on a dataset, and keeps other processes from training it as long as the file is held.
     ///
     /// # Errors
     /// If the folder exists and may not be replaced, or cannot be written.
@@ -153,9 +160,9 @@ impl Run {
         settings: Settings,
         dataset: &Dataset,
         prior: Prior,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Option<fs::File>)> {
         let vocabulary = dataset.vocabulary();
-        let _replaced = dataset::lock(&folder.join(MANIFEST))?;
+        let replaced = dataset::lock(&folder.join(MANIFEST))?;
         let pending = PendingFolder::create(folder, overwrite, SHAPE)?;
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
@@ -174,8 +181,15 @@ impl Run {
             let mut file = fs::File::create(&path).on("write", &path)?;
             file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).on("write", &path)?;
         }
+        // Locked before anybody can see it; and what has come into its place meanwhile is not replaced if it is being trained.
+        let own = dataset::lock(&pending.path().join(MANIFEST))?;
+        let _replaced = match replaced {
+            None => dataset::lock(&folder.join(MANIFEST))?,
+            held => held,
+        };
         pending.commit()?;
-        Ok(Run { folder: folder.to_owned(), manifest, settings, vocabulary: vocabulary.clone(), prior })
+        let vocabulary = vocabulary.clone();
+        Ok((Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior }, own))
     }
 
     /// Opens a run, having checked its version and its files.

@@ -109,6 +109,17 @@ fn a_run_that_is_over_can_be_made_longer() {
 }
 
 #[test]
+fn a_run_that_is_ended_where_it_was_stopped_is_validated_there() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder, whole) = (data(&home), home.path().join("run"), home.path().join("whole"));
+    start(settings("graph_reconstruction", "gct"), &dataset, &folder, Some(7)).unwrap_err();
+    resume(&dataset, &folder, Some(7)).unwrap();
+    start(Settings { steps: 7, ..settings("graph_reconstruction", "gct") }, &dataset, &whole, None).unwrap();
+    assert_eq!(validations(&folder), validations(&whole));
+    assert_eq!(weights(&folder), weights(&whole));
+}
+
+#[test]
 fn a_damaged_checkpoint_is_named_and_the_one_before_it_is_offered() {
     let home = tempfile::tempdir().unwrap();
     let (dataset, folder) = (data(&home), home.path().join("run"));
@@ -233,6 +244,19 @@ fn a_run_with_a_stratified_split_predicts_where_the_label_is_unknown() {
     let written =
         predict::score(&run, &unlabelled, Which::All, Default::default(), place, &|_| Ok(())).unwrap();
     assert_eq!(written.rows, 400);
+    // With other encounters, others would be in its parts.
+    let changed = home.path().join("changed");
+    let labels = dataset.manifest().labels.clone();
+    let mut writer =
+        Writer::create(&changed, Overwrite::Refuse, dataset.vocabulary().clone(), labels).unwrap();
+    let encounters: Vec<Encounter> = dataset.encounters().unwrap().skip(9).map(Result::unwrap).collect();
+    writer.write(&encounters).unwrap();
+    writer.finish(dataset.manifest().source.clone()).unwrap();
+    let changed = Dataset::open(&changed).unwrap();
+    for (which, is_read) in [(Which::All, true), (Which::Part(Part::Test), false)] {
+        assert_eq!(Reader::new(&run, &changed, which).is_ok(), is_read, "{which:?}");
+        assert!(Reader::new(&run, &dataset, which).is_ok(), "{which:?}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@ use std::sync::atomic::AtomicBool;
 use gct::dataset::Dataset;
 use gct::experiment::{self, Experiment, Share, Watch};
 use gct::record::Part;
+use gct::split::{self, By};
 use serde_json::json;
 
 use super::{json, lines, prepare, write};
@@ -140,6 +141,11 @@ fn splits_are_those_of_the_source() {
     let parts: Vec<_> = dataset.encounters().unwrap().map(|encounter| encounter.unwrap().part).collect();
     let [train, validation, test] = [Part::Train, Part::Validation, Part::Test].map(Some);
     assert_eq!(parts, [validation, validation, test, train]);
+    // No seed and no stratification changes it.
+    let split = split::Settings { seed: 1, ..Default::default() };
+    assert!(matches!(split.check_for(&dataset), Err(gct::Error::OwnSplit)));
+    split::Settings { by: By::Subject, ..split }.check_for(&dataset).unwrap();
+    split::Settings::default().check_for(&dataset).unwrap();
     // With one split there is nothing to take a mean over.
     let file = "title = \"t\"\ntasks = [\"masked_diagnosis\"]\nmodels = [\"deep\"]\nsplit_seeds = [0, 1]\n";
     write(home.path(), &[("several.toml", file)]);
@@ -147,7 +153,7 @@ fn splits_are_those_of_the_source() {
     let watch = Watch { tell: &|_| {}, stop: &AtomicBool::new(false) };
     let out = home.path().join("out");
     let ran = experiment::run(&experiment, &dataset, &out, Share::ALL, None, watch);
-    assert!(matches!(ran, Err(gct::Error::OneSplit { seeds: 2 })), "{ran:?}");
+    assert!(matches!(ran, Err(gct::Error::OwnSplit)), "{ran:?}");
     assert!(!out.exists());
 }
 
