@@ -9,7 +9,7 @@ function overviewSection(main, report, run) {
     ["Task", [words(run.task), h("span.muted", ASKS[run.asks] ?? "")]],
     ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
     ["Data", [clean(data.source), h("span.muted", `${count(data.encounters, report.min_cell)} encounters; codes: ${codes}`)]],
-    ["Learned from", `${count(data.training, report.min_cell)} encounters`],
+    ["Training split", `${count(data.training, report.min_cell)} encounters`],
     ["Asked about", [`${count(data.asked, report.min_cell)} encounters`, h("span.muted",
       run.part === "all" ? "all of the data" : `the ${clean(run.part)} part`,
       data.left_out ? `; ${integer(data.left_out)} could not be asked and were left out` : "")]],
