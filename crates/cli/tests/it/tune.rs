@@ -50,6 +50,28 @@ fn killed_and_run_again_it_tries_the_same() {
 }
 
 #[test]
+fn a_trial_that_fell_behind_is_given_up_at_the_same_step_after_a_kill() {
+    let (_guard, home) = home();
+    let line = TUNE.replace("masked_diagnosis", "graph_reconstruction") + " --strategy random --trials 14";
+    gct(&home, &format!("{line} --out tuned --quiet")).assert().success();
+    let (tuned, whole) = (home.join("tuned"), trials(&home.join("tuned")));
+    // As if killed after the checkpoint, before it was written down that the trial is given up.
+    let mut begun = whole.as_array().unwrap().clone();
+    let last = begun.iter().rposition(|trial| trial["end"] == "given_up").expect("a trial falls behind");
+    for later in last + 1..begun.len() {
+        fs::remove_dir_all(tuned.join(format!("trials/{:03}", later + 1))).unwrap();
+    }
+    begun.truncate(last + 1);
+    for trial in &mut begun {
+        trial["seconds"] = 0.0.into();
+    }
+    begun[last]["end"] = "begun".into();
+    fs::write(tuned.join("trials.json"), serde_json::to_vec(&begun).unwrap()).unwrap();
+    gct(&home, &format!("{line} --out tuned --quiet")).assert().success();
+    assert_eq!(trials(&tuned), whole);
+}
+
+#[test]
 fn the_best_settings_are_those_of_the_best_trial_and_can_be_trained_with() {
     let (_guard, home) = home();
     let report = json(&home, &format!("{TUNE} --out tuned --trials 6 --strategy random --quiet"));

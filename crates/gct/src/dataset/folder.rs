@@ -419,6 +419,22 @@ mod tests {
         assert_eq!(names(&target), [MANIFEST]);
     }
 
+    #[test]
+    fn who_comes_second_learns_that_it_exists() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("plan");
+        let pending = PendingFile::create(&target, Overwrite::Refuse).unwrap();
+        fs::write(&target, "theirs").unwrap();
+        assert!(matches!(pending.commit(), Err(Error::OutputExists { .. })));
+        assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
+        // A folder that came between the last look and the rename.
+        let [ours, theirs] = ["ours", "theirs"].map(|name| home.path().join(name));
+        fs::create_dir(&ours).unwrap();
+        fs::create_dir_all(theirs.join("something")).unwrap();
+        let error = fs::rename(&ours, &theirs).unwrap_err();
+        assert!(matches!(Overwrite::Refuse.refused(error, &theirs), Err(Error::OutputExists { .. })));
+    }
+
     /// Tries to replace a folder and returns the refusal.
     fn refusal(target: &Path) -> String {
         PendingFolder::create(target, Overwrite::Replace, DATASET).err().unwrap().to_string()
