@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use gct::dataset::Dataset;
-use gct::infer::{Unseen, Which};
+use gct::infer::{Overlap, TestSet, Training, Unseen, Which};
 use gct::run::Run;
 use gct::split::Part;
 
@@ -44,6 +44,22 @@ impl WhichName {
     }
 }
 
+/// The option of every command that compares predictions with the truth.
+#[derive(Args)]
+pub(crate) struct TestArguments {
+    /// Test on subjects that the run learned from too, if the dataset is not the one that it was trained on: metrics
+    /// are then too good
+    #[arg(long)]
+    include_training: bool,
+}
+
+impl TestArguments {
+    pub(crate) fn of(&self, which: Which) -> TestSet {
+        let training = if self.include_training { Training::Include } else { Training::LeaveOut };
+        TestSet { which, training }
+    }
+}
+
 impl AskedArguments {
     /// Opens the run alone.
     pub(crate) fn run(&self) -> gct::Result<Run> {
@@ -76,8 +92,14 @@ pub(crate) fn about(dataset: &Dataset, which: Which) -> u64 {
 }
 
 /// A word about what was left out, if anything was.
-pub(crate) fn left_out(encounters: u64, unseen: Unseen) -> String {
+pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> String {
     let mut text = String::new();
+    if let Some(warning) = overlap.warning() {
+        text += &format!("warning: {warning}\n");
+    } else if overlap.encounters > 0 {
+        let encounters = count(overlap.encounters);
+        text += &format!("{encounters} encounters left out: the run learned from their subjects\n");
+    }
     if encounters > 0 {
         text += &format!("{} encounters left out: they lack what is asked\n", count(encounters));
     }

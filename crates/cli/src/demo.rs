@@ -199,7 +199,8 @@ fn train(
     proceed()?;
     let folder = arguments.out.join(name);
     display.name = name;
-    let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
+    let mut show = |event: Event<'_>| display.show(&event);
+    let watch = Watch::new(&mut show, &STOP);
     if folder.exists() && !arguments.force {
         train::resume(&folder, dataset, None, watch)?;
     } else {
@@ -324,7 +325,7 @@ fn page(dataset: &Dataset, trained: &[Trained], quiet: bool) -> gct::Result<Stri
     let looked: Vec<Looked<'_>> = (trained.iter())
         .map(|Trained { run, .. }| {
             let name = run.settings().model.name().to_owned();
-            Looked { name, run, dataset, which: Which::Part(Part::Test) }
+            Looked { name, run, dataset, test_set: Which::Part(Part::Test).into() }
         })
         .collect();
     crate::report::page(&looked, Options::default(), quiet)

@@ -64,6 +64,6 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         arguments.output.out.display(),
         count(written.rows)
     );
-    text += &asked::left_out(written.left_out, written.unseen);
+    text += &asked::left_out(written.left_out, written.unseen, written.overlap);
     Ok(terminal::print(&text)?)
 }

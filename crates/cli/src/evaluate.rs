@@ -7,7 +7,7 @@ use gct::metric::{Bootstrap, Figure};
 use gct::run::Run;
 use serde_json::{Value, json};
 
-use crate::asked::{self, AskedArguments};
+use crate::asked::{self, AskedArguments, TestArguments};
 use crate::terminal::{self, count, score};
 use crate::train::heed;
 
@@ -18,10 +18,14 @@ use crate::train::heed;
 #[command(after_help = "Examples:
   gct evaluate runs/gct
   gct evaluate runs/gct --split validation --json
-  gct evaluate runs/gct --data another-dataset      of the same source; codes that the run does not know are left out")]
+  gct evaluate runs/gct --data another-dataset      of the same source; codes that the run does not know are left out,
+                                                    and so are subjects that it learned from")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     asked: AskedArguments,
+
+    #[command(flatten)]
+    test: TestArguments,
 
     /// How often subjects are drawn anew for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -36,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.asked.open()?;
     let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
     let bar = asked::progress(&dataset, which, "evaluating encounters", quiet);
-    let evaluation = evaluate::run(&run, &dataset, which, bootstrap, &heed(&bar));
+    let evaluation = evaluate::run(&run, &dataset, arguments.test.of(which), bootstrap, &heed(&bar));
     bar.finish_and_clear();
     let evaluation = evaluation?;
     if arguments.json {
@@ -52,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         count(evaluation.encounters),
         evaluation.split
     );
-    text += &asked::left_out(evaluation.left_out, evaluation.unseen);
+    text += &asked::left_out(evaluation.left_out, evaluation.unseen, evaluation.overlap);
     text += &format!("\n{}", table(&evaluation.scores));
     for (label, scores) in &evaluation.labels {
         text += &format!("\n{label}\n{}", table(scores));
@@ -104,6 +108,8 @@ pub(crate) fn report(run: &Run, evaluation: &Evaluation) -> Value {
         "left_out": evaluation.left_out,
         "unseen_codes": evaluation.unseen.codes,
         "unseen_occurrences": evaluation.unseen.occurrences,
+        "learned_from": evaluation.overlap,
+        "warning": evaluation.overlap.warning(),
     });
     terminal::extend(&mut report, figures(&evaluation.scores));
     if !evaluation.labels.is_empty() {

@@ -151,7 +151,7 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
             name: name.clone(),
             run,
             dataset,
-            which: Which::Part(experiment.judged_by()),
+            test_set: Which::Part(experiment.judged_by()).into(),
         })
         .collect();
     let options = crate::report::unasked(dataset, 50);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use clap::{Parser, Subcommand};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 mod asked;
 mod demo;
@@ -78,7 +79,7 @@ enum Command {
     Serve(serve::Arguments),
 }
 
-/// Set by Ctrl-C or a request to terminate. Every loop that takes long looks at it, so that a command can clean up.
+/// Set by Ctrl-C, a request to terminate or a terminal that was closed. Every loop that takes long looks at it, so that a command can clean up.
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// An error once the user wants to stop.
@@ -110,10 +111,14 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         // The first asks to stop, and the second does not ask.
         signal_hook::flag::register_conditional_shutdown(signal, 130, STOP.clone())?;
         signal_hook::flag::register(signal, STOP.clone())?;
+    }
+    // A terminal that is closed may say so twice.
+    if !gct_terminal::ignores_hangup() {
+        signal_hook::flag::register(SIGHUP, STOP.clone())?;
     }
     if let Some(threads) = arguments.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;

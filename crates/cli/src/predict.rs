@@ -5,7 +5,7 @@ use clap::Args;
 use gct::predict::{self, Options};
 use serde_json::json;
 
-use crate::asked::{self, AskedArguments};
+use crate::asked::{self, AskedArguments, TestArguments};
 use crate::output::RequiredFile;
 use crate::terminal::{self, count};
 use crate::train::heed;
@@ -25,6 +25,9 @@ Every row has subject_id, encounter_id and prediction_time, and
 pub(crate) struct Arguments {
     #[command(flatten)]
     asked: AskedArguments,
+
+    #[command(flatten)]
+    test: TestArguments,
 
     #[command(flatten)]
     output: RequiredFile,
@@ -56,7 +59,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let bar = asked::progress(&dataset, which, "predicting encounters", quiet);
     let Arguments { threshold, top, min_probability, meds, .. } = *arguments;
     let options = Options { threshold, top, min_probability, meds };
-    let written = predict::score(&run, &dataset, which, options, arguments.output.place(), &heed(&bar));
+    let written = predict::score(
+        &run,
+        &dataset,
+        arguments.test.of(which),
+        options,
+        arguments.output.place(),
+        &heed(&bar),
+    );
     bar.finish_and_clear();
     let written = written?;
     if arguments.json {
@@ -68,6 +78,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             "left_out": written.left_out,
             "unseen_codes": written.unseen.codes,
             "unseen_occurrences": written.unseen.occurrences,
+            "learned_from": written.overlap,
+            "warning": written.overlap.warning(),
         }))?);
     }
     let mut text = format!(
@@ -76,6 +88,6 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         count(written.rows),
         count(written.encounters)
     );
-    text += &asked::left_out(written.left_out, written.unseen);
+    text += &asked::left_out(written.left_out, written.unseen, written.overlap);
     Ok(terminal::print(&text)?)
 }

@@ -11,7 +11,7 @@ use gct::report::{self, Looked, Options};
 use gct::run::Run;
 use serde_json::json;
 
-use crate::asked::{self, WhichName};
+use crate::asked::{self, TestArguments, WhichName};
 use crate::explain::write;
 use crate::output::RequiredFile;
 use crate::terminal::{self, count};
@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Which encounters [default: test of a run's own dataset, all of any other]
     #[arg(long, value_enum, value_name = "PART")]
     split: Option<WhichName>,
+
+    #[command(flatten)]
+    test: TestArguments,
 
     #[command(flatten)]
     look: LookArguments,
@@ -93,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let looked: Vec<Looked<'_>> = (opened.iter().zip(report::names(&folders)))
         .map(|((run, dataset), name)| {
             let which = arguments.split.map_or_else(|| Which::default_for(run, dataset), WhichName::which);
-            Looked { name, run, dataset, which }
+            Looked { name, run, dataset, test_set: arguments.test.of(which) }
         })
         .collect();
     let html = page(&looked, arguments.look.options(Options::default().encounters), quiet)?;
@@ -115,7 +118,7 @@ pub(crate) fn unasked(dataset: &Dataset, encounters: usize) -> Options {
 
 /// The page of some runs.
 pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
-    let total = looked.iter().map(|one| 2 * asked::about(one.dataset, one.which)).sum();
+    let total = looked.iter().map(|one| 2 * asked::about(one.dataset, one.test_set.which)).sum();
     let bar = terminal::progress(total, "looking at encounters", quiet);
     let report = report::gather(looked, options, &heed(&bar));
     bar.finish_and_clear();

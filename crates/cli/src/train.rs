@@ -129,8 +129,8 @@ fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
     let settings = settings(arguments, &dataset.manifest().source.kind)?;
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     display.begin(&dataset, &settings);
-    let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
-    Ok(train::start(settings, &dataset, out, overwrite, watch)?)
+    let mut show = |event: Event<'_>| display.show(&event);
+    Ok(train::start(settings, &dataset, out, overwrite, Watch::new(&mut show, &STOP))?)
 }
 
 fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
@@ -138,8 +138,8 @@ fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
     let dataset = arguments.data.as_deref().map_or_else(|| run.dataset(), Dataset::open)?;
     let steps = check_same(arguments, &run)?;
     display.begin(&dataset, run.settings());
-    let watch = Watch { tell: &mut |event| display.show(&event), stop: &STOP };
-    Ok(train::resume(out, &dataset, Some(steps), watch)?)
+    let mut show = |event: Event<'_>| display.show(&event);
+    Ok(train::resume(out, &dataset, Some(steps), Watch::new(&mut show, &STOP))?)
 }
 
 /// Refuses to go on with other settings than the run began with, as far as any are given, but for steps, which it returns.
@@ -152,7 +152,10 @@ fn check_same(arguments: &Arguments, run: &Run) -> Result<u64> {
     given.steps = there.steps;
     match gct::overrides::difference(&given, there) {
         None => Ok(steps),
-        Some(problem) => Err(gct::Error::OtherRun { path: run.path().to_owned(), problem }.into()),
+        Some(problem) => {
+            let problem = problem.to_string();
+            Err(gct::Error::OtherRun { path: run.path().to_owned(), problem }.into())
+        }
     }
 }
 

@@ -189,7 +189,7 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
     }
     let run = Run::open(&folder)?;
     let name = format!("trial {}", trial + 1);
-    let looked = Looked { name, run: &run, dataset, which: Which::Part(Part::Validation) };
+    let looked = Looked { name, run: &run, dataset, test_set: Which::Part(Part::Validation).into() };
     let options = crate::report::unasked(dataset, Options::default().encounters);
     let html = crate::report::page(&[looked], options, quiet)?;
     Ok(write(&out.join("report.html"), &html, Overwrite::Replace)?)

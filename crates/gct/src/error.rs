@@ -254,13 +254,53 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The settings of a run are not those that it began with.
+    #[error("{} was changed after the run began: {problem}", path.display())]
+    SettingsEdited {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        problem: String,
+    },
+
     /// The dataset of a run is not where it was.
-    #[error("the dataset that {} was trained on is not at {} any more", run.display(), path.display())]
+    #[error("the dataset that {} was trained on is not there any more; looked for it at {}", run.display(), paths(looked))]
     DatasetMoved {
         /// The run.
         run: PathBuf,
-        /// Where it was.
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+
+    /// A test on other data finds nobody whom the run did not learn from.
+    #[error("nothing is left to test on: all {encounters} encounters of {} are of subjects that the run learned from", path.display())]
+    OnlyTraining {
+        /// The dataset.
         path: PathBuf,
+        /// How many there are.
+        encounters: u64,
+    },
+
+    /// The data that a run was trained on have got other identifiers.
+    #[error(
+        "{} has changed since the run was trained on it: only {found} of the {learned} encounters that the run learned \
+         from are recognised, so the others cannot be left out of a test",
+        path.display()
+    )]
+    NotRecognised {
+        /// The dataset.
+        path: PathBuf,
+        /// How many are recognised.
+        found: u64,
+        /// How many there were.
+        learned: u64,
+    },
+
+    /// A run of an older program, which did not note whom it learned from.
+    #[error("{} does not say whom it learned from: an older program trained it", run.display())]
+    LearnedUnknown {
+        /// The run.
+        run: PathBuf,
     },
 
     /// A dataset does not go with a run.
@@ -397,6 +437,16 @@ impl Error {
             Error::OutputExists { .. } => Some("choose another place, or replace it with --force"),
             Error::Busy { .. } => Some("wait until it has ended, or train into another folder with --out"),
             Error::DatasetMoved { .. } => Some("say where it is now: --data DIR"),
+            Error::SettingsEdited { .. } => {
+                Some("put it back as it was, or train with other settings into another folder")
+            }
+            Error::OnlyTraining { .. } | Error::LearnedUnknown { .. } => {
+                Some("give data of other patients, or include these with --include-training")
+            }
+            Error::NotRecognised { .. } => Some(
+                "give the data with the identifiers they had; if these are other patients, put them into another \
+                 folder; or include all with --include-training",
+            ),
             Error::NotReplaceable { .. } => Some("choose another place, or move away what is there"),
             Error::NotADataset { .. } => {
                 Some("a dataset folder is made by a command such as `gct synth --out DIR`")
@@ -468,6 +518,10 @@ impl<T> OnPath<T> for io::Result<T> {
     fn on(self, action: &'static str, path: &Path) -> Result<T> {
         self.map_err(|source| Error::Io { action, path: path.to_owned(), source })
     }
+}
+
+fn paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn list(names: &[String]) -> String {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::infer::{Askable, Asker, LOOKED_AT, Reader, Unseen, Which, in_rounds};
+use crate::infer::{Askable, Asker, LOOKED_AT, Overlap, Reader, TestSet, Unseen, in_rounds};
 use crate::metric::{self, Bootstrap, Figure, Means, Predictions, Scored, SubjectRanking};
 use crate::model::{Frozen, Model, normalized_adjacency};
 use crate::record::{Encounter, SubjectId};
@@ -25,6 +25,8 @@ pub struct Evaluation {
     pub left_out: u64,
     /// Codes that the run does not know.
     pub unseen: Unseen,
+    /// Encounters of other data whose subjects the run learned from.
+    pub overlap: Overlap,
     /// The figures.
     pub scores: Scores,
     /// The figures of each label, if there are several.
@@ -92,12 +94,12 @@ impl PerBlock {
 pub fn run(
     run: &Run,
     dataset: &Dataset,
-    which: Which,
+    test_set: impl Into<TestSet>,
     bootstrap: Bootstrap,
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Evaluation> {
     let model = run.model()?;
-    with(run, (&model, Askable::new(&model)), dataset, which, bootstrap, progress)
+    with(run, (&model, Askable::new(&model)), dataset, test_set.into(), bootstrap, progress)
 }
 
 /// The same with a model that was loaded before.
@@ -105,7 +107,7 @@ pub(crate) fn with(
     run: &Run,
     (model, asked): (&Model<f32>, Askable),
     dataset: &Dataset,
-    which: Which,
+    TestSet { which, training }: TestSet,
     bootstrap: Bootstrap,
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Evaluation> {
@@ -113,7 +115,7 @@ pub(crate) fn with(
     model.check_data(dataset.manifest().with_edges > 0)?;
     let columns = task.columns(&dataset.manifest().labels)?;
     let asker = Asker::of(asked, run.view());
-    let mut reader = Reader::new(run, dataset, which)?;
+    let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
     let mut tally = Tally::new(task, columns.clone());
     let (mut done, mut structures) = (0, Structures::default());
     let left_out = in_rounds(
@@ -128,6 +130,7 @@ pub(crate) fn with(
             progress(done)
         },
     )?;
+    let overlap = reader.overlap()?;
     if done == 0 {
         return Err(nothing_to_ask(task, which.name()));
     }
@@ -136,6 +139,7 @@ pub(crate) fn with(
         encounters: done,
         left_out,
         unseen: reader.unseen(),
+        overlap,
         labels: tally.label_scores(bootstrap),
         scores: tally.scores(bootstrap),
         structure: structures.finish(),

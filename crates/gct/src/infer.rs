@@ -1,6 +1,7 @@
 //! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says of them.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -11,7 +12,7 @@ use crate::dataset::{Dataset, Encounters};
 use crate::error::{Error, Result};
 use crate::model::{Frozen, Model, Pool};
 use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind};
-use crate::run::Run;
+use crate::run::{Hasher, Learned, Run};
 use crate::split::{Part, Split};
 use crate::task::{self, Hide, Task, View};
 
@@ -48,6 +49,93 @@ impl Which {
     }
 }
 
+/// What becomes of encounters that a run learned from, in a test on other data than its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Training {
+    /// They are left out: a model knows their answers.
+    #[default]
+    LeaveOut,
+    /// They are tested on like any other.
+    Include,
+}
+
+/// Encounters to test on. From [`Which`] alone: without those that the run learned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestSet {
+    /// Which encounters of the dataset.
+    pub which: Which,
+    /// What becomes of those that the run learned from.
+    pub training: Training,
+}
+
+impl From<Which> for TestSet {
+    fn from(which: Which) -> Self {
+        TestSet { which, training: Training::LeaveOut }
+    }
+}
+
+/// Encounters of other data whose subjects a run learned from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Overlap {
+    /// How many.
+    pub encounters: u64,
+    /// Whether they are in the test nevertheless.
+    pub included: bool,
+}
+
+impl Overlap {
+    /// What must be said beside every metric of such a test.
+    pub fn warning(&self) -> Option<String> {
+        (self.included && self.encounters > 0).then(|| {
+            let count = self.encounters;
+            format!("{count} encounters are of subjects that the run learned from: the metrics are too good")
+        })
+    }
+}
+
+/// Recognises encounters that a run learned from in other data than its own.
+struct Recognition {
+    learned: Learned,
+    hasher: Hasher,
+    training: Training,
+    dataset: PathBuf,
+    /// Whether the dataset stands where the one was that was learned from.
+    in_place: bool,
+    /// Recognised in the whole dataset.
+    found: u64,
+    /// Recognised in the part that is tested.
+    overlap: u64,
+    /// Tested on.
+    tested: u64,
+}
+
+impl Recognition {
+    /// Whether an encounter is tested on.
+    fn takes(&mut self, encounter: &Encounter, in_part: bool) -> bool {
+        let known = self.learned.knows(&self.hasher, encounter);
+        self.found += u64::from(known);
+        self.overlap += u64::from(known && in_part);
+        let tested = in_part && (!known || self.training == Training::Include);
+        self.tested += u64::from(tested);
+        tested
+    }
+
+    /// After the last encounter: whether those who were learned from could be left out, and others remained.
+    fn check(&self) -> Result<()> {
+        let (path, found, learned) = (self.dataset.clone(), self.found, self.learned.encounters());
+        match self.training {
+            Training::Include => Ok(()),
+            Training::LeaveOut if self.in_place && 2 * found < learned => {
+                Err(Error::NotRecognised { path, found, learned })
+            }
+            Training::LeaveOut if self.tested == 0 && self.overlap > 0 => {
+                Err(Error::OnlyTraining { path, encounters: self.overlap })
+            }
+            Training::LeaveOut => Ok(()),
+        }
+    }
+}
+
 /// Codes of a dataset that a run does not know. They are left out of their encounters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Unseen {
@@ -65,6 +153,8 @@ pub struct Reader {
     /// The run's id of every code, unless they are the same.
     ids: Option<PerKind<Vec<Option<u32>>>>,
     unseen: Unseen,
+    /// For a test on other data than the run's own.
+    recognition: Option<Recognition>,
 }
 
 impl Reader {
@@ -116,7 +206,47 @@ impl Reader {
             },
             ids: if CodeKind::ALL.into_iter().all(same) { None } else { Some(ids) },
             unseen: Unseen { codes: unseen, occurrences: 0 },
+            recognition: None,
         })
+    }
+
+    /// Makes it a test: if the dataset is not the one that the run was trained on, subjects that the run learned from are
+    /// recognised.
+    ///
+    /// # Errors
+    /// If the run does not know whom it learned from, and they are to be left out.
+    pub fn testing(mut self, run: &Run, dataset: &Dataset, training: Training) -> Result<Self> {
+        if run.check_dataset(dataset).is_ok() {
+            return Ok(self);
+        }
+        let Some(learned) = run.learned()? else {
+            return match training {
+                Training::LeaveOut => Err(Error::LearnedUnknown { run: run.path().to_owned() }),
+                Training::Include => Ok(self),
+            };
+        };
+        self.recognition = Some(Recognition {
+            learned,
+            hasher: Hasher::new(&run.manifest().dataset.sha256, dataset),
+            training,
+            dataset: dataset.path().to_owned(),
+            in_place: run.is_of(dataset),
+            found: 0,
+            overlap: 0,
+            tested: 0,
+        });
+        Ok(self)
+    }
+
+    /// After the last encounter: those that the run learned from.
+    ///
+    /// # Errors
+    /// If they could not be left out, or nothing else was there.
+    pub fn overlap(&self) -> Result<Overlap> {
+        let Some(recognition) = &self.recognition else { return Ok(Overlap::default()) };
+        recognition.check()?;
+        let included = recognition.training == Training::Include;
+        Ok(Overlap { encounters: recognition.overlap, included })
     }
 
     /// What was left out so far.
@@ -166,7 +296,12 @@ impl Iterator for Reader {
         loop {
             match self.encounters.next()? {
                 Ok(encounter) => {
-                    if self.part.as_ref().is_none_or(|(part, split)| split.part(&encounter) == *part) {
+                    let mut is_wanted =
+                        self.part.as_ref().is_none_or(|(part, split)| split.part(&encounter) == *part);
+                    if let Some(recognition) = &mut self.recognition {
+                        is_wanted = recognition.takes(&encounter, is_wanted);
+                    }
+                    if is_wanted {
                         return Some(Ok(self.translate(encounter)));
                     }
                 }

@@ -1,5 +1,6 @@
 //! Settings laid over settings, as TOML tables: a file over defaults, a flag over the file.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -73,27 +74,48 @@ pub(crate) fn in_words(path: &str, message: &str) -> String {
     }
 }
 
-/// The first setting that differs: what it would be, and what it was.
-pub fn difference<T: Serialize>(given: &T, there: &T) -> Option<String> {
-    let [given, there] = [given, there].map(|settings| Value::Table(table(settings)));
-    difference_below(&given, &there, "")
+/// A setting that differs: its name, and its values where it has any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    name: String,
+    given: Option<Value>,
+    there: Option<Value>,
 }
 
-fn difference_below(given: &Value, there: &Value, path: &str) -> Option<String> {
-    let (Value::Table(given), Value::Table(there)) = (given, there) else {
-        return (given != there).then(|| format!("`{path}` would be {given}, but it began with {there}"));
+impl Difference {
+    /// Words made of the name, the value given and the value that was there.
+    pub(crate) fn in_words(&self, words: impl Fn(&str, &str, &str) -> String) -> String {
+        let value = |value: &Option<Value>| value.as_ref().map_or("none".to_owned(), Value::to_string);
+        words(&self.name, &value(&self.given), &value(&self.there))
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |name: &str, given: &str, there: &str| {
+            format!("`{name}` would be {given}, but it began with {there}")
+        };
+        f.write_str(&self.in_words(words))
+    }
+}
+
+/// The first setting that differs: what it would be, and what it was.
+pub fn difference<T: Serialize>(given: &T, there: &T) -> Option<Difference> {
+    let [given, there] = [given, there].map(|settings| Value::Table(table(settings)));
+    difference_below(Some(&given), Some(&there), "")
+}
+
+fn difference_below(given: Option<&Value>, there: Option<&Value>, path: &str) -> Option<Difference> {
+    let (Some(Value::Table(given)), Some(Value::Table(there))) = (given, there) else {
+        let difference =
+            || Difference { name: path.to_owned(), given: given.cloned(), there: there.cloned() };
+        return (given != there).then(difference);
     };
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     // A model's name says more than the settings that it does not share with another.
     let name = ["name".to_owned()];
-    let keys = name.iter().chain(given.keys()).chain(there.keys());
-    keys.filter_map(|key| match (given.get(key), there.get(key)) {
-        (Some(given), Some(there)) => difference_below(given, there, &below(key)),
-        (Some(given), None) => Some(format!("`{}` would be {given}, but it began without", below(key))),
-        (None, Some(there)) => Some(format!("`{}` would be none, but it began with {there}", below(key))),
-        (None, None) => None,
-    })
-    .next()
+    let mut keys = name.iter().chain(given.keys()).chain(there.keys());
+    keys.find_map(|key| difference_below(given.get(key), there.get(key), &below(key)))
 }
 
 #[cfg(test)]
@@ -122,7 +144,7 @@ mod tests {
             .map(|text| text.parse().unwrap());
         assert_eq!(difference::<Table>(&one, &one), None);
         assert_eq!(
-            difference::<Table>(&one, &other).unwrap(),
+            difference::<Table>(&one, &other).unwrap().to_string(),
             "`b.name` would be \"x\", but it began with \"y\""
         );
     }

@@ -10,13 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::ceiling::{self, Ceiling};
 use crate::dataset::{Manifest, Overwrite, Source, Writer};
 use crate::error::{Error, Result};
+pub use crate::ingest::synthetic::SOURCE;
 use crate::ingest::synthetic::{Generator, Settings};
 use crate::prior::Counter;
 use crate::record::{Encounter, PerKind};
 use crate::split::{By, Part, Split};
-
-/// The name of this source in `dataset.json`.
-pub const SOURCE: &str = "synthetic";
 
 /// The split by which the ceiling's held-out encounters and its prior are chosen.
 const SPLIT_SEED: u64 = 0;

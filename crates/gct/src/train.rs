@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -22,7 +22,7 @@ use crate::prior::Counter;
 use crate::record::{Encounter, PerKind};
 use crate::run::checkpoint::{self, Losses, State};
 use crate::run::journal::Journal;
-use crate::run::{self, Best, Entry, Run, Settings};
+use crate::run::{self, Best, Entry, Hasher, Learned, Run, Settings};
 use crate::split::{Part, Split};
 use crate::task::{Hide, Task, View};
 
@@ -77,6 +77,15 @@ pub struct Watch<'a> {
     pub tell: &'a mut dyn FnMut(Event<'_>),
     /// Once true, training stops after the step that it is at.
     pub stop: &'a AtomicBool,
+    /// The longest time between checkpoints: what a kill can lose.
+    pub checkpoint_every: Duration,
+}
+
+impl<'a> Watch<'a> {
+    /// With a checkpoint every two minutes, and at every validation.
+    pub fn new(tell: &'a mut dyn FnMut(Event<'_>), stop: &'a AtomicBool) -> Self {
+        Watch { tell, stop, checkpoint_every: Duration::from_secs(120) }
+    }
 }
 
 /// Threads for one of several trainings in a folder.
@@ -110,9 +119,14 @@ pub fn start(
     }
     model.check_data(dataset.manifest().with_edges > 0)?;
     let sizes = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len());
-    let mut counter = Counter::new(sizes).for_cells(settings.prior.cells);
-    let data = Data::read(&settings, columns, dataset, Some(&mut counter), &mut watch)?;
-    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, counter.finish())?;
+    let mut noted = Noted {
+        counter: Counter::new(sizes).for_cells(settings.prior.cells),
+        hasher: Hasher::new(&dataset.manifest().files.encounters.sha256, dataset),
+        learned: Learned::default(),
+    };
+    let data = Data::read(&settings, columns, dataset, Some(&mut noted), &mut watch)?;
+    let (run, _lock) =
+        Run::create(folder, overwrite, settings, dataset, noted.counter.finish(), noted.learned)?;
     Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
 }
 
@@ -129,7 +143,7 @@ pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: W
     let settings = Settings { steps, ..run.settings().clone() };
     settings.check()?;
     let first = || Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed);
-    let (trainer, state) = match checkpoint::load(folder, first()?)? {
+    let (trainer, state) = match checkpoint::load(&run, first()?)? {
         Some(there) => there,
         None => (Trainer::new(first()?), State::default()),
     };
@@ -169,13 +183,32 @@ struct Data {
     left_out: usize,
 }
 
+/// What a new run notes of the encounters, whether or not they have something to ask: counts of the training split, and whom
+/// models learn from or are chosen by.
+struct Noted {
+    counter: Counter,
+    hasher: Hasher,
+    learned: Learned,
+}
+
+impl Noted {
+    fn add(&mut self, encounter: &Encounter, part: Part) {
+        if part == Part::Train {
+            self.counter.add(encounter);
+        }
+        if part != Part::Test {
+            self.learned.add(&self.hasher, encounter);
+        }
+    }
+}
+
 impl Data {
-    /// Reads them; a counter counts all training encounters, whether or not they have something to ask.
+    /// Reads them.
     fn read(
         settings: &Settings,
         columns: Vec<usize>,
         dataset: &Dataset,
-        mut counter: Option<&mut Counter>,
+        mut noted: Option<&mut Noted>,
         watch: &mut Watch<'_>,
     ) -> Result<Self> {
         let split = Split::new(&settings.split, dataset)?;
@@ -190,8 +223,8 @@ impl Data {
                 }
             }
             let part = split.part(&encounter);
-            if let (Part::Train, Some(counter)) = (part, counter.as_deref_mut()) {
-                counter.add(&encounter);
+            if let Some(noted) = noted.as_deref_mut() {
+                noted.add(&encounter, part);
             }
             let side = match part {
                 Part::Train => &mut data.train,
@@ -235,6 +268,8 @@ struct Clock {
     before: f64,
     /// When the last validation ended, and the step of it.
     lap: (Instant, u64),
+    /// When the last checkpoint was written.
+    kept: Instant,
 }
 
 impl<'a> Session<'a> {
@@ -249,7 +284,7 @@ impl<'a> Session<'a> {
             kept: state.step,
             journal: Journal::open(run.path(), state.journal)?,
             order: Order::new(settings.seed, data.train.len()),
-            clock: Clock { start: now, before: state.seconds, lap: (now, state.step) },
+            clock: Clock { start: now, before: state.seconds, lap: (now, state.step), kept: now },
             state,
         })
     }
@@ -288,6 +323,9 @@ impl<'a> Session<'a> {
                 self.checkpoint()?;
                 self.journal.note(&format!("stopped at step {}", self.state.step))?;
                 return Err(Error::Stopped { step: self.state.step, path: self.run.path().to_owned() });
+            }
+            if self.clock.kept.elapsed() >= watch.checkpoint_every && self.kept < self.state.step {
+                self.checkpoint()?;
             }
         }
         self.journal.note(&format!("ended at step {}", self.state.step))?;
@@ -397,7 +435,7 @@ impl<'a> Session<'a> {
 
     fn save_weights(&self, name: &str) -> Result<()> {
         let path = self.run.path().join(name);
-        write_own(&path, &self.trainer.model().to_file(&path)?)
+        write_own(&path, &self.trainer.model().to_file(&path, Some(self.run.identity().to_json()))?)
     }
 
     /// Writes down where it stands.
@@ -408,8 +446,8 @@ impl<'a> Session<'a> {
         if self.state.step > 0 {
             self.save_weights(run::LAST)?;
         }
-        checkpoint::save(self.run.path(), &self.trainer, &self.state)?;
-        self.kept = self.state.step;
+        checkpoint::save(self.run, &self.trainer, &self.state)?;
+        (self.kept, self.clock.kept) = (self.state.step, Instant::now());
         Ok(())
     }
 }

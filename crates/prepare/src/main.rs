@@ -18,6 +18,8 @@ use gct_prepare::summary::{cell, part};
 use gct_prepare::{Error, Request, Result, Source, Summary};
 use gct_terminal as terminal;
 use indicatif::{ProgressBar, ProgressStyle};
+#[cfg(unix)]
+use tokio::signal::unix;
 
 /// Set when the user wants to stop.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -56,21 +58,33 @@ fn main() -> ExitCode {
 
 /// Ends when the user or the system wants the program to stop.
 async fn stop_wanted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut terminate), Ok(mut hang_up)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-                _ = hang_up.recv() => {}
-            }
-            return;
-        }
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated() => {}
+        () = hung_up() => {}
     }
-    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Ends with a request to terminate.
+async fn terminated() {
+    #[cfg(unix)]
+    if let Ok(mut requests) = unix::signal(unix::SignalKind::terminate()) {
+        requests.recv().await;
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Ends when the terminal is closed, unless `nohup` says to go on then.
+async fn hung_up() {
+    #[cfg(unix)]
+    if !terminal::ignores_hangup()
+        && let Ok(mut closings) = unix::signal(unix::SignalKind::hangup())
+    {
+        closings.recv().await;
+        return;
+    }
+    std::future::pending().await
 }
 
 /// A panic inside of the engine becomes an error there, and its words can hold values.

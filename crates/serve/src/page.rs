@@ -44,7 +44,7 @@ impl Page {
         progress: &dyn Fn(u64) -> gct::Result<()>,
     ) -> gct::Result<Self> {
         let name = run.settings().model.name().to_owned();
-        let looked = [Looked { name, run, dataset, which }];
+        let looked = [Looked { name, run, dataset, test_set: which.into() }];
         let mut report = report::gather(&looked, Options { live: true, ..options }, progress)?;
         let encounters = report.runs.iter_mut().flat_map(|run| std::mem::take(&mut run.kept)).collect();
         let report::Page { html, policy } = report::page();

@@ -46,6 +46,14 @@ pub fn is_watched(quiet: bool) -> bool {
     !quiet && io::stderr().is_terminal()
 }
 
+/// Whether a closed terminal is no reason to stop: `nohup` has said so to the system before this program began.
+pub fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // Signals are numbered from 1, and SIGHUP is the first.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
 /// A progress bar with an estimate, if somebody is looking.
 pub fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressBar {
     if !is_watched(quiet) {

@@ -324,7 +324,8 @@ impl PendingFile {
     }
 }
 
-fn parent_of(path: &Path) -> &Path {
+/// The folder that something is in.
+pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

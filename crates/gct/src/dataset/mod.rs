@@ -19,8 +19,8 @@ mod write;
 pub use assembly::Assembly;
 pub use folder::{Overwrite, check_ending, check_file, copy_file, write_text};
 pub(crate) use folder::{
-    PARTIAL, PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, entry_of, hex, lock, write_file,
-    write_own,
+    PARTIAL, PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, entry_of, hex, lock, parent_of,
+    write_file, write_own,
 };
 pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
 pub(crate) use manifest::{VOCABULARY, parse_manifest};

@@ -114,7 +114,7 @@ impl Trial {
         let finished: Finished = serde_json::from_str(&text)
             .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
         if let Some(problem) = overrides::difference(&self.settings, &finished.settings) {
-            return Err(Error::OtherExperiment { path, problem });
+            return Err(Error::OtherExperiment { path, problem: problem.to_string() });
         }
         if finished.dataset_sha256 != dataset_sha256 {
             return Err(Error::OtherExperiment { path, problem: "it began with another dataset".into() });
@@ -130,7 +130,7 @@ impl Trial {
         }
         match overrides::difference(&self.settings, Run::open(&path)?.settings()) {
             None => Ok(()),
-            Some(problem) => Err(Error::OtherExperiment { path, problem }),
+            Some(problem) => Err(Error::OtherExperiment { path, problem: problem.to_string() }),
         }
     }
 
@@ -143,7 +143,7 @@ impl Trial {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished> {
         let path = self.run_folder(folder);
-        let watch = train::Watch { tell, stop };
+        let watch = train::Watch::new(tell, stop);
         self.check_run(folder)?;
         let outcome = match path.exists() {
             true => train::resume(&path, dataset, None, watch)?,

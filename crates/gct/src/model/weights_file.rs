@@ -26,6 +26,9 @@ struct Description {
     rows: EmbeddingRows,
     /// Of the numbers, in the order of the parameters. Who changes weights on purpose leaves it out.
     sha256: Option<String>,
+    /// What identifies the run that the weights are of, for weights in a run folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<serde_json::Value>,
 }
 
 /// What all formats have.
@@ -43,12 +46,12 @@ impl Model<f32> {
     /// # Errors
     /// If the file cannot be written, or a weight is not finite.
     pub fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        let file = self.to_file(path)?;
+        let file = self.to_file(path, None)?;
         write_file(path, overwrite, |mut to| to.write_all(&file).on("write", path))
     }
 
-    /// What [`Model::save`] writes; `path` is for messages.
-    pub(crate) fn to_file(&self, path: &Path) -> Result<Vec<u8>> {
+    /// What [`Model::save`] writes, with what identifies the run that it is of; `path` is for messages.
+    pub(crate) fn to_file(&self, path: &Path, run: Option<serde_json::Value>) -> Result<Vec<u8>> {
         let bytes = bytes_of(self.weights.values());
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
         if !self.weights.values().iter().all(|value| value.is_finite()) {
@@ -66,6 +69,7 @@ impl Model<f32> {
             head: self.head_config.clone(),
             rows: self.rows,
             sha256: Some(hex(&Sha256::digest(&bytes))),
+            run,
         };
         let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
         let metadata = HashMap::from([(KEY.to_owned(), description)]);
@@ -77,6 +81,11 @@ impl Model<f32> {
     /// # Errors
     /// If the file is not there, or is not what [`Model::save`] wrote.
     pub fn load(path: &Path) -> Result<Self> {
+        Model::load_with_run(path).map(|(model, _)| model)
+    }
+
+    /// The same, and what identifies the run that it is of.
+    pub(crate) fn load_with_run(path: &Path) -> Result<(Self, Option<serde_json::Value>)> {
         let bytes = fs::read(path).on("read", path)?;
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| wrong(error.to_string()))?;
@@ -88,7 +97,7 @@ impl Model<f32> {
         if format != FORMAT {
             return Err(wrong(format!("it has format {format}, but this program reads format {FORMAT}")));
         }
-        let Description { model, head, rows, sha256, .. } =
+        let Description { model, head, rows, sha256, run, .. } =
             serde_json::from_str(description).map_err(json)?;
         // Before any memory is asked for: the vocabulary must be as large as the table that is there.
         let codes = CodeKind::ALL.map(|kind| rows.codes(kind) as u64).iter().sum::<u64>();
@@ -105,7 +114,7 @@ impl Model<f32> {
             Some(written) if written != hex(&Sha256::digest(bytes_of(model.weights.values()))) => {
                 Err(wrong("its numbers are not those that were written".into()))
             }
-            _ => Ok(model),
+            _ => Ok((model, run)),
         }
     }
 }

@@ -10,7 +10,7 @@ pub use embed::{codes, visits};
 pub use explain::{Answer, Explainer, Explanation, explain};
 pub use score::{Options, score};
 
-use crate::infer::Unseen;
+use crate::infer::{Overlap, Unseen};
 
 /// What was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Written {
     pub left_out: u64,
     /// Codes that the run does not know.
     pub unseen: Unseen,
+    /// Encounters of other data whose subjects the run learned from, where true answers are written too.
+    pub overlap: Overlap,
 }
 
 /// The probability that a logit stands for.

@@ -21,7 +21,7 @@ use crate::dataset::{Dataset, Overwrite, TableFile};
 use crate::error::{Error, Result};
 use crate::evaluate::pairs;
 use crate::graph;
-use crate::infer::{Asker, Reader, Which, in_rounds};
+use crate::infer::{Asker, Reader, TestSet, in_rounds};
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
 use crate::task::Task;
@@ -66,13 +66,13 @@ impl Options {
 pub fn score(
     run: &Run,
     dataset: &Dataset,
-    which: Which,
+    test_set: impl Into<TestSet>,
     options: Options,
     out: (&Path, Overwrite),
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Written> {
     options.check()?;
-    let model = run.model()?;
+    let (TestSet { which, training }, model) = (test_set.into(), run.model()?);
     if model.config().needs_edges() {
         model.check_data(dataset.manifest().with_edges > 0)?;
     }
@@ -92,6 +92,10 @@ pub fn score(
     };
     let asker = Asker::new(&model, run.view());
     let mut reader = Reader::for_predictions(run, dataset, which)?;
+    // Without answers to compare with, it is no test.
+    if has_answers(run, dataset, &columns) {
+        reader = reader.testing(run, dataset, training)?;
+    }
     let mut rows = Rows::new(run, &labels, columns, options);
     let mut file = TableFile::create(out.0, out.1, rows.take().schema())?;
     let mut written = Written::default();
@@ -109,9 +113,19 @@ pub fn score(
             progress(written.encounters)
         },
     )?;
+    written.overlap = reader.overlap()?;
     file.finish()?;
     written.unseen = reader.unseen();
     Ok(written)
+}
+
+/// Whether the table will hold true answers beside the predictions.
+fn has_answers(run: &Run, dataset: &Dataset, columns: &[Option<usize>]) -> bool {
+    match run.settings().task {
+        Task::GraphReconstruction => dataset.manifest().with_edges > 0,
+        Task::MaskedDiagnosis => true,
+        _ => columns.iter().any(Option::is_some),
+    }
 }
 
 /// Rows that are not yet written.

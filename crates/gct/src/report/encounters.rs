@@ -15,7 +15,7 @@ use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::evaluate::{attention_of, class_loss, pairs};
 use crate::graph;
-use crate::infer::{Askable, Asker, LOOKED_AT, Reader, Which, in_rounds};
+use crate::infer::{Askable, Asker, LOOKED_AT, Reader, TestSet, in_rounds};
 use crate::metric::{CurveTally, log_loss};
 use crate::picture::{Layer, Part};
 use crate::predict::{Answer, Explainer};
@@ -53,7 +53,7 @@ pub(super) struct Seen {
 pub(super) fn look(
     (run, asked): (&Run, Askable),
     dataset: &Dataset,
-    which: Which,
+    TestSet { which, training }: TestSet,
     options: Options,
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Seen> {
@@ -66,7 +66,7 @@ pub(super) fn look(
     let (mut links, mut matrices) = (Links::default(), Matrices::new());
     let (mut rows, mut kept, mut layers) = (Vec::new(), Vec::new(), Vec::new());
     let mut done = 0;
-    let mut reader = Reader::new(run, dataset, which)?;
+    let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
     in_rounds(
         &mut reader,
         |encounter| task.asks(encounter, &columns) && asker.can_ask(encounter),

@@ -20,7 +20,7 @@ pub use map::Map;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation, Scores};
-use crate::infer::{Askable, Which};
+use crate::infer::{Askable, TestSet, Which};
 use crate::metric::{Bootstrap, Curves};
 use crate::model::Config;
 use crate::overrides;
@@ -70,7 +70,7 @@ pub struct Looked<'a> {
     /// Where encounters are from.
     pub dataset: &'a Dataset,
     /// Which of them.
-    pub which: Which,
+    pub test_set: TestSet,
 }
 
 /// Everything on the page.
@@ -142,6 +142,10 @@ struct About {
     training: u64,
     asked: u64,
     left_out: Option<u64>,
+    /// Encounters of other data whose subjects the run learned from.
+    overlap: Option<u64>,
+    /// Why the metrics are not to be believed.
+    warning: Option<String>,
     codes: PerKind<usize>,
 }
 
@@ -242,9 +246,9 @@ pub fn gather(
 
 /// What a run was asked, and about which encounters: those of which dataset, which of them, and how many of these it could be asked about.
 fn asked_about(looked: &Looked<'_>, asked: u64) -> impl PartialEq {
-    let Looked { run, dataset, which, .. } = looked;
-    let settings = run.settings();
-    let split = (*which != Which::All).then(|| overrides::table(&settings.split));
+    let Looked { run, dataset, test_set, .. } = looked;
+    let (settings, which) = (run.settings(), test_set.which);
+    let split = (which != Which::All).then(|| overrides::table(&settings.split));
     let data = dataset.manifest().files.encounters.sha256.clone();
     (settings.task.clone(), data, which.name(), split, asked)
 }
@@ -263,13 +267,13 @@ fn groups(about: &[impl PartialEq]) -> Vec<usize> {
 }
 
 fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Result<()>) -> Result<RunReport> {
-    let Looked { name, run, dataset, which } = looked;
+    let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
     let frozen = Askable::new(&model);
     let evaluation =
-        evaluate::with(run, (&model, frozen.clone()), dataset, *which, options.bootstrap, progress)?;
+        evaluate::with(run, (&model, frozen.clone()), dataset, *test_set, options.bootstrap, progress)?;
     let asked = evaluation.encounters;
-    let seen = encounters::look((run, frozen), dataset, *which, options, &|now| progress(asked + now))?;
+    let seen = encounters::look((run, frozen), dataset, *test_set, options, &|now| progress(asked + now))?;
     let rows = model.embedding_rows();
     let told = Told::new(run, options.min_cell);
     let vectors: Vec<&[f32]> =
@@ -287,6 +291,9 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
             training: run.manifest().training_encounters,
             asked,
             left_out: Some(evaluation.left_out).filter(|count| !(1..options.min_cell).contains(count)),
+            overlap: Some(evaluation.overlap.encounters)
+                .filter(|count| !(1..options.min_cell).contains(count)),
+            warning: evaluation.overlap.warning(),
             codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
         },
         settings: flat(&overrides::table(settings)),
@@ -409,10 +416,10 @@ fn flat(table: &Table) -> Vec<(String, String)> {
 /// The figures of all of the paper's models on the tasks of these runs, where they were asked about a test split.
 fn paper_figures(looked: &[Looked<'_>], groups: &[usize]) -> Vec<PaperFigure> {
     let mut figures: Vec<PaperFigure> = Vec::new();
-    for (Looked { run, which, .. }, group) in looked.iter().zip(groups) {
+    for (Looked { run, test_set, .. }, group) in looked.iter().zip(groups) {
         let (task, source) = (&run.settings().task, &run.manifest().dataset.source);
         let is_known = figures.iter().any(|figure| figure.group == *group);
-        if *which != Which::Part(Part::Test) || is_known {
+        if test_set.which != Which::Part(Part::Test) || is_known {
             continue;
         }
         for model in Config::NAMES {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::dataset::{hex, write_own};
 use crate::error::{Error, OnPath, Result};
 use crate::model::{Model, Progress, Trainer};
+use crate::run::Run;
 
 /// The numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,8 @@ pub(crate) struct Losses {
 struct Description {
     state: State,
     sha256: String,
+    /// What identifies the run.
+    run: Option<serde_json::Value>,
 }
 
 const KEY: &str = "gct";
@@ -84,8 +87,8 @@ fn list(run: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Writes a checkpoint, whole or not at all, and removes those that are not needed any more.
-pub(crate) fn save(run: &Path, trainer: &Trainer<f32>, state: &State) -> Result<()> {
-    let path = run.join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
+pub(crate) fn save(run: &Run, trainer: &Trainer<f32>, state: &State) -> Result<()> {
+    let path = run.path().join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
     let wrong = |problem: String| Error::Weights { path: path.clone(), problem };
     let Progress { mean, square, .. } = trainer.progress();
     let vectors =
@@ -97,13 +100,16 @@ pub(crate) fn save(run: &Path, trainer: &Trainer<f32>, state: &State) -> Result<
         let view = TensorView::new(Dtype::F32, vec![values.len()], bytes);
         tensors.push((*name, view.map_err(|error| wrong(error.to_string()))?));
     }
-    let description =
-        Description { state: state.clone(), sha256: hash(state, bytes.iter().map(Vec::as_slice)) };
+    let description = Description {
+        state: state.clone(),
+        sha256: hash(state, bytes.iter().map(Vec::as_slice)),
+        run: Some(run.identity().to_json()),
+    };
     let description = serde_json::to_string(&description).map_err(|error| wrong(error.to_string()))?;
     let file = serialize(tensors, Some(HashMap::from([(KEY.to_owned(), description)])))
         .map_err(|error| wrong(error.to_string()))?;
     write_own(&path, &file)?;
-    for old in list(run)?.into_iter().skip(KEPT) {
+    for old in list(run.path())?.into_iter().skip(KEPT) {
         fs::remove_file(&old).on("remove", &old)?;
     }
     Ok(())
@@ -114,29 +120,46 @@ pub(super) fn exists(run: &Path) -> Result<bool> {
     Ok(!list(run)?.is_empty())
 }
 
-/// The step of the last checkpoint.
+/// The step of the last checkpoint; 0 if there is none.
 pub(super) fn last_step(run: &Path) -> Result<u64> {
-    let last = list(run)?.into_iter().next();
-    Ok(last.and_then(|path| step_of(path.file_name()?.to_str()?)).unwrap_or(0))
+    let Some(path) = list(run)?.into_iter().next() else { return Ok(0) };
+    let damaged = |problem: String| Error::Checkpoint { path: path.clone(), problem, before: None };
+    let bytes = fs::read(&path).on("read", &path)?;
+    Ok(describe(&path, &bytes).map_err(damaged)?.state.step)
+}
+
+/// What a checkpoint says of itself. Its name must say the same step.
+fn describe(path: &Path, bytes: &[u8]) -> Result<Description, String> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+    let description = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
+    let description = description.ok_or("it has no description")?;
+    let description: Description = serde_json::from_str(description).map_err(|error| error.to_string())?;
+    let (named, step) = (path.file_name().and_then(|name| step_of(name.to_str()?)), description.state.step);
+    match named == Some(step) {
+        true => Ok(description),
+        false => Err(format!("it was renamed: it is of step {step}")),
+    }
 }
 
 /// Goes on from the last checkpoint; `None` if there is none yet.
-pub(crate) fn load(run: &Path, model: Model<f32>) -> Result<Option<(Trainer<f32>, State)>> {
-    let mut all = list(run)?.into_iter();
+pub(crate) fn load(run: &Run, model: Model<f32>) -> Result<Option<(Trainer<f32>, State)>> {
+    let mut all = list(run.path())?.into_iter();
     let Some(path) = all.next() else { return Ok(None) };
     let (bytes, before) = (fs::read(&path).on("read", &path)?, all.next());
-    let loaded = read(&bytes, model).map_err(|problem| Error::Checkpoint { path, problem, before })?;
-    Ok(Some(loaded))
+    let loaded = describe(&path, &bytes).and_then(|description| {
+        run.check_belongs(description.run.as_ref())?;
+        read(&bytes, description, model)
+    });
+    loaded.map(Some).map_err(|problem| Error::Checkpoint { path, problem, before })
 }
 
-fn read(bytes: &[u8], mut model: Model<f32>) -> Result<(Trainer<f32>, State), String> {
+fn read(
+    bytes: &[u8],
+    Description { state, sha256, .. }: Description,
+    mut model: Model<f32>,
+) -> Result<(Trainer<f32>, State), String> {
     let text = |error: safetensors::SafeTensorError| error.to_string();
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(text)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(text)?;
-    let description = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
-    let description = description.ok_or("it has no description")?;
-    let Description { state, sha256 } =
-        serde_json::from_str(description).map_err(|error| error.to_string())?;
     let mut data = Vec::new();
     for name in ["mean", "square", "weights"] {
         data.push(tensors.tensor(name).map_err(text)?.data());

@@ -1,9 +1,10 @@
 //! The run folder: everything about one trained model. It predicts without the dataset that it was trained on.
 //!
 //! ```text
-//! RUN/run.json               format version, program, the dataset and its hash, SHA-256 of the next two
+//! RUN/run.json               format version, program, the dataset and its hash, settings, SHA-256 of the next three
 //! RUN/vocabulary.parquet     the codes that the model knows
 //! RUN/prior.parquet          counts of the training split, for P
+//! RUN/learned.parquet        whom it learned from, as salted hashes
 //! RUN/config.toml            every setting, resolved
 //! RUN/best.safetensors       the weights with the best validation
 //! RUN/last.safetensors       the weights of the last checkpoint
@@ -13,11 +14,11 @@
 //! RUN/log.txt                what happened when
 //! ```
 //!
-//! The folder appears with its first four files in it, or not at all; every other file is replaced as a whole, or only grows.
+//! The folder appears with its first five files in it, or not at all; every other file is replaced as a whole, or only grows.
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,11 +33,15 @@ use crate::task::View;
 
 pub(crate) mod checkpoint;
 mod events;
+mod identity;
 pub(crate) mod journal;
+mod learned;
 mod settings;
 
 pub use checkpoint::Best;
+pub(crate) use identity::Identity;
 pub use journal::Entry;
+pub(crate) use learned::{Hasher, Learned};
 pub use settings::{Decay, Settings};
 
 /// The version of the folder's format that this program writes and reads.
@@ -44,6 +49,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 const MANIFEST: &str = dataset::RUN_MANIFEST;
 const PRIOR: &str = "prior.parquet";
+const LEARNED: &str = "learned.parquet";
 const CONFIG: &str = "config.toml";
 pub(crate) const BEST: &str = "best.safetensors";
 pub(crate) const LAST: &str = "last.safetensors";
@@ -56,6 +62,7 @@ const SHAPE: Shape = Shape {
             MANIFEST,
             VOCABULARY,
             PRIOR,
+            LEARNED,
             CONFIG,
             BEST,
             LAST,
@@ -79,9 +86,15 @@ pub struct Manifest {
     pub dataset: DatasetEntry,
     /// How many encounters the training split has: those that P counts, whether or not the task asks about them.
     pub training_encounters: u64,
+    /// How many encounters the training and the validation split have; unknown of runs of older programs.
+    #[serde(default)]
+    pub learned_encounters: Option<u64>,
     /// How many codes of each kind the vocabulary has.
     pub vocabulary: PerKind<u64>,
-    /// The two files that must stay as they are.
+    /// The settings that it began with, which `config.toml` must still have; unknown of runs of older programs.
+    #[serde(default)]
+    pub settings: Option<Settings>,
+    /// The files that must stay as they are.
     pub files: Files,
 }
 
@@ -91,6 +104,9 @@ pub struct Manifest {
 pub struct DatasetEntry {
     /// Where it was.
     pub path: PathBuf,
+    /// The way there from the run folder, for both being moved together.
+    #[serde(default)]
+    pub relative: Option<PathBuf>,
     /// The kind of its source.
     pub source: String,
     /// The SHA-256 of its encounters.
@@ -100,7 +116,7 @@ pub struct DatasetEntry {
 }
 
 impl DatasetEntry {
-    fn of(dataset: &Dataset) -> Result<Self> {
+    fn of(dataset: &Dataset, run: &Path) -> Result<Self> {
         let manifest = dataset.manifest();
         let path = fs::canonicalize(dataset.path()).on("open", dataset.path())?;
         if path.to_str().is_none() {
@@ -110,12 +126,21 @@ impl DatasetEntry {
             ));
         }
         Ok(DatasetEntry {
+            relative: way(run, &path),
             path,
             source: manifest.source.kind.clone(),
             sha256: manifest.files.encounters.sha256.clone(),
             encounters: manifest.encounters,
         })
     }
+}
+
+/// The way from a folder, which need not be there yet, to another.
+fn way(from: &Path, to: &Path) -> Option<PathBuf> {
+    let from = fs::canonicalize(dataset::parent_of(from)).ok()?.join(from.file_name()?);
+    let common = from.components().zip(to.components()).take_while(|(from, to)| from == to).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    Some(up.chain(to.components().skip(common)).collect())
 }
 
 /// Files that are what was written, to the bit.
@@ -128,6 +153,9 @@ pub struct Files {
     /// The prior.
     #[serde(rename = "prior.parquet")]
     pub prior: FileEntry,
+    /// Whom it learned from; runs of older programs do not have it.
+    #[serde(rename = "learned.parquet", default)]
+    pub learned: Option<FileEntry>,
 }
 
 /// A run: all of it but the weights.
@@ -154,12 +182,13 @@ impl Run {
     ///
     /// # Errors
     /// If the folder exists and may not be replaced, or cannot be written.
-    pub fn create(
+    pub(crate) fn create(
         folder: &Path,
         overwrite: Overwrite,
         settings: Settings,
         dataset: &Dataset,
         prior: Prior,
+        mut learned: Learned,
     ) -> Result<(Self, Option<fs::File>)> {
         let vocabulary = dataset.vocabulary();
         let replaced = dataset::lock(&folder.join(MANIFEST))?;
@@ -167,12 +196,15 @@ impl Run {
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
-            dataset: DatasetEntry::of(dataset)?,
+            dataset: DatasetEntry::of(dataset, folder)?,
             training_encounters: prior.encounters(),
+            learned_encounters: Some(learned.encounters()),
             vocabulary: PerKind::from_fn(|kind| vocabulary[kind].len() as u64),
+            settings: Some(settings.clone()),
             files: Files {
                 vocabulary: dataset::write_vocabulary(pending.path(), vocabulary)?,
                 prior: prior.save(&pending.path().join(PRIOR), settings.prior.cells)?,
+                learned: Some(learned.save(&pending.path().join(LEARNED))?),
             },
         };
         let json = serde_json::to_string_pretty(&manifest).expect("a manifest has only text keys");
@@ -199,16 +231,10 @@ impl Run {
     pub fn open(folder: &Path) -> Result<Self> {
         let manifest = read_manifest(folder)?;
         let settings = read_settings(folder)?;
+        check_settings(folder, &manifest, &settings)?;
         let (vocabulary, prior) = (folder.join(VOCABULARY), folder.join(PRIOR));
-        for (path, entry) in [(&vocabulary, &manifest.files.vocabulary), (&prior, &manifest.files.prior)] {
-            if !path.exists() {
-                return Err(Error::MissingFile { path: path.clone(), evidence: "run.json lists it".into() });
-            }
-            if dataset::entry_of(path)? != *entry {
-                let problem = "it is not the file that was written with run.json".into();
-                return Err(Error::Damaged { path: path.clone(), problem });
-            }
-        }
+        check_written(&vocabulary, &manifest.files.vocabulary)?;
+        check_written(&prior, &manifest.files.prior)?;
         let vocabulary = dataset::read_vocabulary(&vocabulary, manifest.vocabulary)?;
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len());
         let prior = Prior::load(&prior, sizes, manifest.training_encounters, settings.prior.cells)?;
@@ -261,16 +287,52 @@ impl Run {
         Err(Error::NoCheckpoint { path: self.folder.clone() })
     }
 
-    /// Opens the dataset that it was trained on.
+    /// Opens the dataset that it was trained on. If it is not where it was, it may have been moved together with the run.
     ///
     /// # Errors
-    /// If it is not there any more, or is damaged.
+    /// If it is not found, or is damaged.
     pub fn dataset(&self) -> Result<Dataset> {
-        let path = &self.manifest.dataset.path;
-        if !path.exists() {
-            return Err(Error::DatasetMoved { run: self.folder.clone(), path: path.clone() });
+        let DatasetEntry { path, relative, sha256, .. } = &self.manifest.dataset;
+        if path.exists() {
+            return Dataset::open(path);
         }
-        Dataset::open(path)
+        let moved = relative.iter().map(|way| self.folder.join(way));
+        let beside = path.file_name().map(|name| dataset::parent_of(&self.folder).join(name));
+        let mut looked = vec![path.clone()];
+        for place in moved.chain(beside) {
+            // Another dataset of the same name is none of ours.
+            if dataset::Manifest::read(&place).is_ok_and(|there| there.files.encounters.sha256 == *sha256) {
+                return Dataset::open(&place);
+            }
+            if !looked.contains(&place) {
+                looked.push(place);
+            }
+        }
+        Err(Error::DatasetMoved { run: self.folder.clone(), looked })
+    }
+
+    /// Whom it learned from; `None` for runs of older programs.
+    ///
+    /// # Errors
+    /// If its file is missing or damaged.
+    pub(crate) fn learned(&self) -> Result<Option<Learned>> {
+        let Some(entry) = &self.manifest.files.learned else { return Ok(None) };
+        let path = self.folder.join(LEARNED);
+        check_written(&path, entry)?;
+        Learned::load(&path, self.manifest.learned_encounters.unwrap_or_default()).map(Some)
+    }
+
+    /// What identifies it.
+    pub(crate) fn identity(&self) -> Identity {
+        Identity::new(&self.settings, &self.manifest)
+    }
+
+    /// Whether a file of weights belongs to it, by the identity that the file carries. Older programs wrote none.
+    pub(crate) fn check_belongs(&self, carried: Option<&serde_json::Value>) -> Result<(), String> {
+        match self.manifest.settings {
+            Some(_) => self.identity().check(carried),
+            None => Ok(()),
+        }
     }
 
     /// The codes that the model knows.
@@ -299,7 +361,7 @@ impl Run {
     /// If there is none yet, or its file is not that of this run.
     pub fn model(&self) -> Result<Model<f32>> {
         let path = self.weights()?;
-        let model = Model::load(&path)?;
+        let (model, carried) = Model::load_with_run(&path)?;
         let wrong = |problem: &str| Error::Weights { path: path.clone(), problem: problem.into() };
         if model.config() != &self.settings.model || model.head() != &self.settings.head {
             return Err(wrong("it is of another model than config.toml says"));
@@ -307,6 +369,7 @@ impl Run {
         if model.embedding_rows() != self.embedding_rows() {
             return Err(wrong("it is of another vocabulary than the run"));
         }
+        self.check_belongs(carried.as_ref()).map_err(|problem| wrong(&problem))?;
         Ok(model)
     }
 
@@ -346,6 +409,27 @@ impl Run {
         }
         let problem = format!("{} is not the dataset that it began with", dataset.path().display());
         Err(Error::OtherRun { path: self.folder.clone(), problem })
+    }
+}
+
+/// Refuses a file that is not the one that was written.
+fn check_written(path: &Path, entry: &FileEntry) -> Result<()> {
+    if !path.exists() {
+        return Err(Error::MissingFile { path: path.to_owned(), evidence: "run.json lists it".into() });
+    }
+    if dataset::entry_of(path)? != *entry {
+        let problem = "it is not the file that was written with run.json".into();
+        return Err(Error::Damaged { path: path.to_owned(), problem });
+    }
+    Ok(())
+}
+
+/// Refuses settings that are not those that the run began with, but for the number of steps.
+fn check_settings(folder: &Path, manifest: &Manifest, settings: &Settings) -> Result<()> {
+    let began = manifest.settings.as_ref();
+    match began.and_then(|began| identity::difference(settings, began)) {
+        Some(problem) => Err(Error::SettingsEdited { path: folder.join(CONFIG), problem }),
+        None => Ok(()),
     }
 }
 
@@ -409,8 +493,9 @@ pub fn list(folder: &Path) -> Result<Vec<Result<Summary, Unreadable>>> {
 }
 
 fn summary(folder: &Path) -> Result<Summary> {
-    read_manifest(folder)?;
-    let (settings, entries) = (read_settings(folder)?, journal::read(folder)?);
+    let (manifest, settings, entries) =
+        (read_manifest(folder)?, read_settings(folder)?, journal::read(folder)?);
+    check_settings(folder, &manifest, &settings)?;
     let best = entries.iter().rfind(|entry| entry.best);
     Ok(Summary {
         path: folder.to_owned(),

@@ -279,7 +279,9 @@ impl Tuning {
         let there = Tuning::read(folder)?;
         match overrides::difference(&plan, &there.plan) {
             None => Ok(there),
-            Some(problem) => Err(Error::OtherExperiment { path: folder.to_owned(), problem }),
+            Some(problem) => {
+                Err(Error::OtherExperiment { path: folder.to_owned(), problem: problem.to_string() })
+            }
         }
     }
 
@@ -490,7 +492,7 @@ impl Team<'_> {
             }
             own_stop.store(reason.is_some(), Ordering::Relaxed);
         };
-        let watch = train::Watch { tell: &mut tell, stop: &own_stop };
+        let watch = train::Watch::new(&mut tell, &own_stop);
         let ended = match folder.exists() {
             true => train::resume(&folder, self.dataset, None, watch),
             false => train::start(settings, self.dataset, &folder, Overwrite::Refuse, watch),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
+mod belonging;
 mod dataset;
 mod fixture;
 mod model;

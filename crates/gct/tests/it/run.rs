@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gct::Error;
 use gct::dataset::{Dataset, Overwrite, Source, Writer};
 use gct::evaluate;
-use gct::infer::{Asker, Reader, Unseen, Which};
+use gct::infer::{Asker, Reader, TestSet, Training, Unseen, Which};
 use gct::ingest::synthetic;
 use gct::metric::Bootstrap;
 use gct::model::{Config, HeadConfig, Scratch, Targets};
@@ -20,7 +20,7 @@ use gct::train::{self, Event, Outcome, Watch};
 use tempfile::TempDir;
 
 /// A dataset of 400 encounters.
-fn data(home: &TempDir) -> Dataset {
+pub(crate) fn data(home: &TempDir) -> Dataset {
     let folder = home.path().join("data");
     let settings = synthetic::Settings { encounters: 400, ..Default::default() };
     gct::synth::run(&settings, &folder, Overwrite::Refuse, &AtomicBool::new(false), &|_| {}).unwrap();
@@ -28,7 +28,7 @@ fn data(home: &TempDir) -> Dataset {
 }
 
 /// A small and short training.
-fn settings(task: &str, model: &str) -> Settings {
+pub(crate) fn settings(task: &str, model: &str) -> Settings {
     let mut settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
     (settings.steps, settings.validate_every, settings.batch) = (10, 4, 8);
     let mut config = serde_json::to_value(&settings.model).unwrap();
@@ -38,7 +38,7 @@ fn settings(task: &str, model: &str) -> Settings {
 }
 
 /// Trains until the step is made after which it is stopped, if it is.
-fn start(
+pub(crate) fn start(
     settings: Settings,
     dataset: &Dataset,
     folder: &Path,
@@ -50,12 +50,11 @@ fn start(
             stop.store(true, Ordering::Relaxed);
         }
     };
-    train::start(settings, dataset, folder, Overwrite::Refuse, Watch { tell, stop: &stop })
+    train::start(settings, dataset, folder, Overwrite::Refuse, Watch::new(tell, &stop))
 }
 
-fn resume(dataset: &Dataset, folder: &Path, steps: Option<u64>) -> gct::Result<Outcome> {
-    let watch = Watch { tell: &mut |_| {}, stop: &AtomicBool::new(false) };
-    train::resume(folder, dataset, steps, watch)
+pub(crate) fn resume(dataset: &Dataset, folder: &Path, steps: Option<u64>) -> gct::Result<Outcome> {
+    train::resume(folder, dataset, steps, Watch::new(&mut |_| {}, &AtomicBool::new(false)))
 }
 
 fn weights(folder: &Path) -> [Vec<u8>; 2] {
@@ -166,7 +165,8 @@ fn a_run_is_trained_by_one_process_at_a_time() {
     let elsewhere = fs::File::open(folder.join("run.json")).unwrap();
     elsewhere.lock().unwrap();
     assert!(matches!(resume(&dataset, &folder, None), Err(Error::Busy { .. })));
-    let watch = Watch { tell: &mut |_| {}, stop: &AtomicBool::new(false) };
+    let (mut tell, stop) = (|_: Event<'_>| {}, AtomicBool::new(false));
+    let watch = Watch::new(&mut tell, &stop);
     let anew = settings("graph_reconstruction", "gct");
     let replaced = train::start(anew, &dataset, &folder, Overwrite::Replace, watch);
     assert!(matches!(replaced, Err(Error::Busy { .. })), "not even by force");
@@ -419,7 +419,8 @@ fn another_dataset_is_read_in_the_words_of_the_run() {
     start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
     let run = Run::open(&folder).unwrap();
     let none = Bootstrap { replicates: 0, seed: 0 };
-    let evaluate = |dataset: &Dataset| evaluate::run(&run, dataset, Which::All, none, &|_| Ok(())).unwrap();
+    let everybody = TestSet { which: Which::All, training: Training::Include };
+    let evaluate = |dataset: &Dataset| evaluate::run(&run, dataset, everybody, none, &|_| Ok(())).unwrap();
     let same = turned(&dataset, &home.path().join("same"), 0);
     let (here, there) = (evaluate(&dataset), evaluate(&same));
     assert_eq!(here.scores, there.scores);

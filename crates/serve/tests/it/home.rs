@@ -53,8 +53,9 @@ impl Home {
             let mut config = serde_json::to_value(&settings.model).unwrap();
             config["width"] = 16.into();
             settings.model = serde_json::from_value(config).unwrap();
-            let watch = Watch { tell: &mut |_| {}, stop: &go_on };
-            train::start(settings, &dataset, &self.place(task, model), Overwrite::Refuse, watch).unwrap();
+            let (mut tell, place) = (|_: train::Event<'_>| {}, self.place(task, model));
+            let watch = Watch::new(&mut tell, &go_on);
+            train::start(settings, &dataset, &place, Overwrite::Refuse, watch).unwrap();
         }
     }
 

@@ -25,3 +25,6 @@ mod settings;
 
 pub use generator::{Drawn, Generator};
 pub use settings::{Labels, Normal, Preset, Settings};
+
+/// The name of this source in `dataset.json`.
+pub const SOURCE: &str = "synthetic";
