@@ -40,29 +40,38 @@ impl Bootstrap {
         subjects: &[u32],
         statistics: impl Fn(&[u32]) -> [Option<f64>; N] + Sync,
     ) -> [Option<[f64; 2]>; N] {
+        self.intervals_together(subjects, |times| [statistics(times.as_flattened())])
+    }
+
+    /// The same for statistics that are computed of several replicates at a time.
+    pub(super) fn intervals_together<const N: usize, const R: usize>(
+        &self,
+        subjects: &[u32],
+        statistics: impl Fn(&[[u32; R]]) -> [[Option<f64>; N]; R] + Sync,
+    ) -> [Option<[f64; 2]>; N] {
         if subjects.len() < 2 {
             return [None; N];
         }
-        let replicates: Vec<[Option<f64>; N]> = (0..self.replicates)
-            .into_par_iter()
-            .map_init(
-                || once_each(subjects),
-                |times, number| {
-                    self.draw(number, subjects, times);
-                    statistics(times)
-                },
-            )
-            .collect();
+        let draw = |first: u32| {
+            let mut times = vec![[0; R]; once_each(subjects).len()];
+            for (place, number) in (first..).take(R).enumerate() {
+                self.draw(number, subjects, |subject| times[subject][place] += 1);
+            }
+            times
+        };
+        let groups: Vec<[[Option<f64>; N]; R]> =
+            (0..self.replicates).into_par_iter().step_by(R).map(|first| statistics(&draw(first))).collect();
+        // The last group may have drawn more than there are.
+        let replicates = &groups.as_flattened()[..self.replicates as usize];
         std::array::from_fn(|n| self.interval(replicates.iter().filter_map(|of| of[n]).collect()))
     }
 
-    fn draw(&self, replicate: u32, subjects: &[u32], times: &mut [u32]) {
+    /// Tells which subjects are drawn.
+    fn draw(&self, replicate: u32, subjects: &[u32], mut drawn: impl FnMut(usize)) {
         let mixed = SplitMix64::seed_from_u64(self.seed).next_u64();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(mixed ^ u64::from(replicate));
-        times.fill(0);
         for _ in subjects {
-            let drawn = subjects[rng.random_range(0..subjects.len())];
-            times[drawn as usize] += 1;
+            drawn(subjects[rng.random_range(0..subjects.len())] as usize);
         }
     }
 
@@ -94,8 +103,8 @@ mod tests {
     const BOOTSTRAP: Bootstrap = Bootstrap { replicates: 1000, seed: 3 };
 
     fn draws(bootstrap: Bootstrap, replicate: u32, subjects: &[u32]) -> Vec<u32> {
-        let mut times = once_each(subjects);
-        bootstrap.draw(replicate, subjects, &mut times);
+        let mut times = vec![0; once_each(subjects).len()];
+        bootstrap.draw(replicate, subjects, |subject| times[subject] += 1);
         times
     }
 

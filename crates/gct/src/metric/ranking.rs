@@ -69,20 +69,22 @@ impl Ranking {
 }
 
 /// The walk from the highest score down, one threshold at a time.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Curve {
     true_positives: u64,
     false_positives: u64,
     /// The precision at each positive, added up.
     precision: f64,
-    pairs_won_twice: u128,
+    pairs_lost_twice: u128,
 }
 
 impl Curve {
     /// Lowers the threshold by one score, of so many positives and negatives.
     pub(super) fn step(&mut self, positives: u64, negatives: u64) {
-        // Each of these negatives loses to the positives above it and draws with those beside it.
-        self.pairs_won_twice += u128::from(negatives) * u128::from(2 * self.true_positives + positives);
+        if positives > 0 {
+            // Each of these positives loses to the negatives above it and draws with those beside it.
+            self.pairs_lost_twice += u128::from(positives) * u128::from(2 * self.false_positives + negatives);
+        }
         self.true_positives += positives;
         self.false_positives += negatives;
         if positives > 0 {
@@ -95,9 +97,10 @@ impl Curve {
     pub(super) fn areas(&self) -> Areas {
         let (positives, negatives) = (self.true_positives, self.false_positives);
         let defined = positives > 0 && negatives > 0;
+        let won_twice = 2 * u128::from(positives) * u128::from(negatives) - self.pairs_lost_twice;
         Areas {
             aucpr: defined.then(|| self.precision / positives as f64),
-            auroc: defined.then(|| self.pairs_won_twice as f64 / 2.0 / positives as f64 / negatives as f64),
+            auroc: defined.then(|| won_twice as f64 / 2.0 / positives as f64 / negatives as f64),
         }
     }
 }

@@ -7,6 +7,10 @@ use super::Figure;
 use super::bootstrap::{Bootstrap, once_each};
 use super::ranking::{Areas, Curve};
 
+/// Replicates that are computed in one walk: it takes hardly longer than for one, since examples are many and far from
+/// each other in memory.
+const TOGETHER: usize = 8;
+
 /// An example.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
@@ -45,14 +49,14 @@ impl SubjectRanking {
         self.scored.push(scored);
     }
 
-    /// Sorts once, walks down the scores once per replicate.
+    /// Sorts once, walks down the scores once for several replicates.
     pub fn figures(mut self, bootstrap: &Bootstrap) -> AreaFigures {
         self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
         let subjects = self.subjects();
-        let Areas { aucpr, auroc } = self.areas(&once_each(&subjects));
-        let [aucpr_interval, auroc_interval] = bootstrap.intervals(&subjects, |times| {
-            let Areas { aucpr, auroc } = self.areas(times);
-            [aucpr, auroc]
+        let once: Vec<[u32; 1]> = once_each(&subjects).into_iter().map(|times| [times]).collect();
+        let [Areas { aucpr, auroc }] = self.areas(&once);
+        let [aucpr_interval, auroc_interval] = bootstrap.intervals_together(&subjects, |times| {
+            self.areas::<TOGETHER>(times).map(|Areas { aucpr, auroc }| [aucpr, auroc])
         });
         AreaFigures {
             aucpr: Figure { value: aucpr, interval: aucpr_interval },
@@ -68,19 +72,23 @@ impl SubjectRanking {
         (0..).zip(present).filter(|(_, present)| *present).map(|(subject, _)| subject).collect()
     }
 
-    /// The areas when every subject counts as many times as it was drawn.
-    fn areas(&self, times: &[u32]) -> Areas {
-        let mut curve = Curve::default();
+    /// The areas of some replicates, in each of which a subject counts as many times as it was drawn.
+    fn areas<const N: usize>(&self, times: &[[u32; N]]) -> [Areas; N] {
+        let mut curves = [Curve::default(); N];
         for threshold in self.scored.chunk_by(|a, b| a.score == b.score) {
-            let (mut positives, mut all) = (0, 0);
+            let (mut positives, mut negatives) = ([0; N], [0; N]);
             for of in threshold {
-                let times = u64::from(times[of.subject as usize]);
-                positives += times * u64::from(of.positive);
-                all += times;
+                let side = if of.positive { &mut positives } else { &mut negatives };
+                let times = times[of.subject as usize];
+                side.iter_mut().zip(times).for_each(|(side, times)| *side += u64::from(times));
             }
-            curve.step(positives, all - positives);
+            let steps = positives.into_iter().zip(negatives);
+            curves
+                .iter_mut()
+                .zip(steps)
+                .for_each(|(curve, (positives, negatives))| curve.step(positives, negatives));
         }
-        curve.areas()
+        curves.map(|curve| curve.areas())
     }
 }
 
@@ -211,8 +219,12 @@ mod tests {
             let examples: Vec<Example> = examples.iter().map(|&(s, p, who)| (s.into(), p, who)).collect();
             let mut sorted = ranking(&examples);
             sorted.scored.sort_by(|a, b| b.score.total_cmp(&a.score));
-            let (fast, slow) = (sorted.areas(&times), repeated(&examples, &times));
-            prop_assert_eq!(fast, slow);
+            let reversed = times.iter().rev();
+            let both: Vec<[u32; 2]> = times.iter().zip(reversed).map(|(one, other)| [*one, *other]).collect();
+            for (place, fast) in sorted.areas(&both).into_iter().enumerate() {
+                let times: Vec<u32> = both.iter().map(|times| times[place]).collect();
+                prop_assert_eq!(fast, repeated(&examples, &times));
+            }
             let got = figures(&examples);
             let all = repeated(&examples, &[1; 5]);
             prop_assert_eq!(Areas { aucpr: got.aucpr.value, auroc: got.auroc.value }, all);
