@@ -81,13 +81,15 @@ pub(crate) fn open(run: &Path, data: Option<&Path>) -> gct::Result<(Run, Dataset
     Ok((run, dataset))
 }
 
-/// How many encounters that is, about: enough for a progress bar.
-pub(crate) fn about(dataset: &Dataset, which: Which) -> u64 {
+/// How many encounters that is, for a progress bar: an estimate, since only the size of the training split is known beforehand.
+pub(crate) fn about(run: &Run, dataset: &Dataset, which: Which) -> u64 {
     let all = dataset.manifest().encounters;
+    let is_own = run.manifest().dataset.sha256 == dataset.manifest().files.encounters.sha256;
+    let train = if is_own { run.manifest().training_encounters } else { all * 8 / 10 };
     match which {
         Which::All => all,
-        Which::Part(Part::Train) => all * 8 / 10,
-        Which::Part(_) => all / 10,
+        Which::Part(Part::Train) => train,
+        Which::Part(_) => all.saturating_sub(train).div_ceil(2),
     }
 }
 
@@ -113,12 +115,13 @@ pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> Str
     text
 }
 
-/// A progress bar over the encounters that are asked about, and what to tell it.
+/// A progress bar over the encounters that are asked about.
 pub(crate) fn progress(
+    run: &Run,
     dataset: &Dataset,
     which: Which,
     what: &'static str,
     quiet: bool,
 ) -> indicatif::ProgressBar {
-    terminal::progress(about(dataset, which), what, quiet)
+    terminal::progress(about(run, dataset, which), what, quiet)
 }

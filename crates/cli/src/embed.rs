@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         (run, written)
     } else {
         let (run, dataset, which) = arguments.asked.open()?;
-        let bar = asked::progress(&dataset, which, "embedding encounters", quiet);
+        let bar = asked::progress(&run, &dataset, which, "embedding encounters", quiet);
         let written = predict::visits(&run, &dataset, which, arguments.output.place(), &heed(&bar));
         bar.finish_and_clear();
         (run, written?)

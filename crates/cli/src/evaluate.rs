@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.asked.open()?;
     let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
-    let bar = asked::progress(&dataset, which, "evaluating encounters", quiet);
+    let bar = asked::progress(&run, &dataset, which, "evaluating encounters", quiet);
     let evaluation = evaluate::run(&run, &dataset, arguments.test.of(which), bootstrap, &heed(&bar));
     bar.finish_and_clear();
     let evaluation = evaluation?;

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
 
-    /// The dataset folder, if the file does not name one
+    /// The dataset folder, instead of what the file says about data
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 

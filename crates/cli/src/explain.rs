@@ -30,13 +30,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     encounter: Option<String>,
 
-    /// Which block, counted from 1 [default: the last]
+    /// Which block to list or to draw with --graph, counted from 1 [default: the last]
     #[arg(long, value_name = "N")]
     block: Option<usize>,
 
-    /// How many links to list
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    /// How many predictions and links to list [default: 20]
+    #[arg(long, value_name = "N", conflicts_with = "json")]
+    top: Option<usize>,
 
     /// Draw the encounter as a graph to this SVG file
     #[arg(long, value_name = "FILE")]
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
         dataset::check_ending(file, &["svg"])?;
@@ -68,8 +68,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.graph.is_some() && arguments.graph == arguments.bars {
         bail!("--graph and --bars are the same file");
     }
+    if arguments.force && arguments.graph.is_none() && arguments.bars.is_none() {
+        bail!("--force is for the files of --graph and --bars, and neither is given: leave it out");
+    }
+    if arguments.block.is_some() && arguments.json && arguments.graph.is_none() {
+        bail!("--block is for text and for --graph, and --json has all blocks: leave it out");
+    }
     let (run, dataset) = asked::open(&arguments.run, arguments.data.as_deref())?;
-    let explanation = explain(&run, &dataset, arguments.encounter.as_deref(), &proceed)?;
+    let bar = terminal::progress(dataset.manifest().encounters, "looking for the encounter", quiet);
+    let explanation = explain(&run, &dataset, arguments.encounter.as_deref(), &|| {
+        bar.inc(1);
+        proceed()
+    });
+    bar.finish_and_clear();
+    let explanation = explanation?;
     let structure = &explanation.structure;
     if structure.layers.is_empty() && (arguments.graph.is_some() || arguments.bars.is_some()) {
         bail!("{} does not mix nodes: there is no attention to draw", run.settings().model.name());
@@ -85,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let text = match arguments.json {
         true => return Ok(terminal::print_json(&report(&explanation))?),
-        false => table(&explanation, layer, arguments.top),
+        false => table(&explanation, layer, arguments.top.unwrap_or(20)),
     };
     Ok(terminal::print(&text)?)
 }

@@ -8,16 +8,18 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 mod asked;
+mod completions;
 mod demo;
 mod embed;
 mod evaluate;
 mod experiment;
 mod explain;
 mod inspect;
+mod man;
 mod output;
 mod predict;
 mod prepare;
@@ -27,6 +29,7 @@ mod runs;
 mod serve;
 mod settings;
 mod split;
+mod suggest;
 mod synth;
 mod terminal;
 mod train;
@@ -34,7 +37,7 @@ mod tune;
 
 /// Learn the hidden structure of health-record encounters.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "gct", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -77,6 +80,8 @@ enum Command {
     Experiment(experiment::Arguments),
     Tune(tune::Arguments),
     Serve(serve::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Set by Ctrl-C, a request to terminate or a terminal that was closed. Every loop that takes long looks at it, so that a command can clean up.
@@ -95,7 +100,7 @@ fn main() -> ExitCode {
         ));
         return ExitCode::from(2);
     }
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| suggest::with_tip(error).exit());
     match run(arguments) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
@@ -136,13 +141,28 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Embed(arguments) => embed::run(&arguments, quiet),
-        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments, quiet),
         Command::Report(arguments) => report::run(&arguments, quiet),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),
         Command::Tune(arguments) => tune::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments, quiet),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The help of a subcommand, as text.
+fn help(subcommand: &str) -> String {
+    let mut command = Arguments::command();
+    command.build();
+    let found = command.find_subcommand_mut(subcommand).expect("it is one of ours");
+    found.render_long_help().to_string()
+}
+
+/// All commands and flags, for completions and manual pages.
+fn described() -> clap::Command {
+    Arguments::command().mut_subcommand("prepare", prepare::described)
 }
 
 /// Whoever read our output has had enough of it: that is no failure.

@@ -13,7 +13,7 @@ pub(crate) struct OutputFile {
     out: Option<PathBuf>,
 
     /// Replace the file if it exists
-    #[arg(long)]
+    #[arg(long, requires = "out")]
     force: bool,
 }
 

@@ -1,8 +1,9 @@
 //! `gct predict`: predictions as Parquet.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use gct::predict::{self, Options};
+use gct::task::Task;
 use serde_json::json;
 
 use crate::asked::{self, AskedArguments, TestArguments};
@@ -32,19 +33,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     output: RequiredFile,
 
-    /// The probability above which a label is predicted
-    #[arg(long, value_name = "P", default_value_t = Options::default().threshold)]
-    threshold: f64,
+    /// For labels: the probability above which a label is predicted [default: 0.5]
+    #[arg(long, value_name = "P")]
+    threshold: Option<f64>,
 
-    /// How many diagnoses to guess
-    #[arg(long, value_name = "K", default_value_t = Options::default().top)]
-    top: usize,
+    /// For masked_diagnosis: how many diagnoses to guess [default: 10]
+    #[arg(long, value_name = "K")]
+    top: Option<usize>,
 
-    /// The least probability of an edge to write
-    #[arg(long, value_name = "P", default_value_t = Options::default().min_probability)]
-    min_probability: f64,
+    /// For graph_reconstruction: the least probability of an edge to write [default: 0.5]
+    #[arg(long, value_name = "P")]
+    min_probability: Option<f64>,
 
-    /// Write the columns of the MEDS prediction schema and no other, as meds-evaluation takes them; encounters without a known label are left out
+    /// For labels: write the columns of the MEDS prediction schema and no other, as meds-evaluation takes them; encounters
+    /// without a known label are left out
     #[arg(long)]
     meds: bool,
 
@@ -53,20 +55,42 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// What to write, which must be something that the task predicts.
+    fn options(&self, task: &Task) -> Result<Options> {
+        let Arguments { threshold, top, min_probability, meds, .. } = *self;
+        let for_task = match task {
+            Task::GraphReconstruction => "graph_reconstruction",
+            Task::MaskedDiagnosis => "masked_diagnosis",
+            _ => "labels",
+        };
+        for (flag, is_given, of) in [
+            ("threshold", threshold.is_some(), "labels"),
+            ("meds", meds, "labels"),
+            ("top", top.is_some(), "masked_diagnosis"),
+            ("min-probability", min_probability.is_some(), "graph_reconstruction"),
+        ] {
+            if is_given && of != for_task {
+                bail!("--{flag} is for runs that predict {of}, and this one predicts {task}: leave it out");
+            }
+        }
+        let standard = Options::default();
+        Ok(Options {
+            threshold: threshold.unwrap_or(standard.threshold),
+            top: top.unwrap_or(standard.top),
+            min_probability: min_probability.unwrap_or(standard.min_probability),
+            meds,
+        })
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.output.check(&["parquet"])?;
     let (run, dataset, which) = arguments.asked.open()?;
-    let bar = asked::progress(&dataset, which, "predicting encounters", quiet);
-    let Arguments { threshold, top, min_probability, meds, .. } = *arguments;
-    let options = Options { threshold, top, min_probability, meds };
-    let written = predict::score(
-        &run,
-        &dataset,
-        arguments.test.of(which),
-        options,
-        arguments.output.place(),
-        &heed(&bar),
-    );
+    let options = arguments.options(&run.settings().task)?;
+    let bar = asked::progress(&run, &dataset, which, "predicting encounters", quiet);
+    let (test_set, place) = (arguments.test.of(which), arguments.output.place());
+    let written = predict::score(&run, &dataset, test_set, options, place, &heed(&bar));
     bar.finish_and_clear();
     let written = written?;
     if arguments.json {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
@@ -76,19 +76,24 @@ pub(crate) struct LookArguments {
 
 impl LookArguments {
     /// What that means for a page that shows so many encounters unless told otherwise.
-    pub(crate) fn options(&self, usual: usize) -> Options {
-        Options {
-            encounters: self.encounters.unwrap_or(if self.min_cell > 1 { 0 } else { usual }),
+    pub(crate) fn options(&self, usual: usize) -> Result<Options> {
+        let encounters = self.encounters.unwrap_or(if self.min_cell > 1 { 0 } else { usual });
+        if self.with_ids && encounters == 0 {
+            bail!("--with-ids is for the encounters on the page, and it shows none: leave it out");
+        }
+        Ok(Options {
+            encounters,
             with_ids: self.with_ids,
             min_cell: self.min_cell,
             bootstrap: Bootstrap { replicates: self.bootstrap, seed: 0 },
             ..Options::default()
-        }
+        })
     }
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.out.check(&["html", "htm"])?;
+    let options = arguments.look.options(Options::default().encounters)?;
     let opened: Vec<(Run, Dataset)> = (arguments.runs.iter())
         .map(|run| asked::open(run, arguments.data.as_deref()))
         .collect::<gct::Result<_>>()?;
@@ -99,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             Looked { name, run, dataset, test_set: arguments.test.of(which) }
         })
         .collect();
-    let html = page(&looked, arguments.look.options(Options::default().encounters), quiet)?;
+    let html = page(&looked, options, quiet)?;
     let (out, overwrite) = arguments.out.place();
     write(out, &html, overwrite)?;
     if arguments.json {
@@ -118,7 +123,7 @@ pub(crate) fn unasked(dataset: &Dataset, encounters: usize) -> Options {
 
 /// The page of some runs.
 pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
-    let total = looked.iter().map(|one| 2 * asked::about(one.dataset, one.test_set.which)).sum();
+    let total = looked.iter().map(|one| 2 * asked::about(one.run, one.dataset, one.test_set.which)).sum();
     let bar = terminal::progress(total, "looking at encounters", quiet);
     let report = report::gather(looked, options, &heed(&bar));
     bar.finish_and_clear();

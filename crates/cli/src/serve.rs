@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     data: Option<PathBuf>,
 
     /// Serve the API alone
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["data", "encounters", "with_ids", "min_cell", "bootstrap"])]
     no_page: bool,
 
     #[command(flatten)]
@@ -116,7 +116,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 /// The page, unless it is not wanted or the data are gone.
 fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
-    if arguments.no_page || run.settings().model.needs_edges() {
+    let model = &run.settings().model;
+    if model.needs_edges() && arguments.data.is_some() {
+        bail!(
+            "--data is for the page, and there is none of {}, which needs true edges: leave it out",
+            model.name()
+        );
+    }
+    if arguments.no_page || model.needs_edges() {
         return Ok(None);
     }
     let dataset = match &arguments.data {
@@ -132,7 +139,7 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
         },
     };
     let which = Which::default_for(run, &dataset);
-    let bar = terminal::progress(2 * asked::about(&dataset, which), "looking at encounters", quiet);
+    let bar = terminal::progress(2 * asked::about(run, &dataset, which), "looking at encounters", quiet);
     // Whoever has an account on this machine could look at them.
     let is_open = arguments.token_file.is_none() && dataset.manifest().source.kind != gct::synth::SOURCE;
     if is_open && arguments.look.encounters.is_none() && !quiet {
@@ -140,7 +147,7 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
             "the page shows no encounters without --token-file; --encounters N shows them to everybody on this machine",
         );
     }
-    let options = arguments.look.options(if is_open { 0 } else { PAGE });
+    let options = arguments.look.options(if is_open { 0 } else { PAGE })?;
     let page = Page::gather(run, &dataset, which, options, &heed(&bar));
     bar.finish_and_clear();
     match page {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use gct::dataset::Dataset;
+use gct::model::Config;
 use gct::overrides::{merge, read, table, typed};
 use gct::task::Task;
 use serde::Serialize;
@@ -21,28 +23,14 @@ pub(crate) struct SettingsArguments {
     set: Vec<String>,
 
     /// Print the settings as TOML and stop
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub(crate) show_config: bool,
 }
 
 impl SettingsArguments {
-    /// A text among the settings that were given, the last one, by the path of its key.
-    pub(crate) fn text(&self, path: &[&str]) -> Result<Option<String>> {
-        let mut given = toml::Table::new();
-        if let Some(file) = &self.config {
-            merge(&mut given, read(file)?);
-        }
-        for set in &self.set {
-            merge(&mut given, assignment(set)?);
-        }
-        let mut value = toml::Value::Table(given);
-        for key in path {
-            match value.get(key) {
-                Some(inner) => value = inner.clone(),
-                None => return Ok(None),
-            }
-        }
-        Ok(value.as_str().map(str::to_owned))
+    /// Whether any setting is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.config.is_some() || !self.set.is_empty()
     }
 
     /// The paper's settings for a task and a model, which flags, the file or a `--set` name, with everything else on top of them.
@@ -50,35 +38,87 @@ impl SettingsArguments {
         &self,
         task: Option<&str>,
         model: Option<&str>,
-        source: &str,
+        data: Option<&Dataset>,
     ) -> Result<gct::run::Settings> {
-        let given = |name: &str, flag: Option<&str>, path: &[&str]| match (flag, self.text(path)?) {
+        let layers = self.spelled(data)?;
+        let given = |name: &str, flag: Option<String>, path: &[&str]| match (flag, last(&layers, path)) {
             (Some(flag), Some(set)) if flag != set => {
                 bail!("--{name} {flag}, but --config or --set says `{set}`: leave out one of them")
             }
-            (flag, set) => Ok(flag.map(str::to_owned).or(set)),
+            (flag, set) => Ok(flag.or_else(|| set.map(str::to_owned))),
         };
+        let task = task.map(|task| task_of(task, data)).transpose()?.map(|task| task.to_string());
         let Some(task) = given("task", task, &["task"])? else {
             bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
         };
+        let model = model.map(Config::canonical).transpose()?.map(str::to_owned);
         let model = given("model", model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
-        self.apply(&gct::run::Settings::paper(task.parse()?, &model, source)?)
+        let source = data.map_or(gct::synth::SOURCE, |data| data.manifest().source.kind.as_str());
+        laid_over(&gct::run::Settings::paper(task.parse()?, &model, source)?, &layers)
+    }
+
+    /// Settings of a training with the file, then each `--set`, on top of them.
+    pub(crate) fn apply_to_training(
+        &self,
+        settings: &gct::run::Settings,
+        data: &Dataset,
+    ) -> Result<gct::run::Settings> {
+        laid_over(settings, &self.spelled(Some(data))?)
     }
 
     /// Applies the file, then each `--set`, to the defaults.
     pub(crate) fn apply<T: Serialize + DeserializeOwned>(&self, defaults: &T) -> Result<T> {
-        let mut settings = table(defaults);
-        if let Some(path) = &self.config {
-            merge(&mut settings, read(path)?);
-            // Checked by itself, so that a mistake is blamed on the file that it is in.
-            typed::<T>(&settings).map_err(|problem| anyhow!("{}: {problem}", path.display()))?;
-        }
-        for set in &self.set {
-            merge(&mut settings, assignment(set)?);
-            typed::<T>(&settings).map_err(|problem| anyhow!("--set {set}: {problem}"))?;
-        }
-        typed(&settings).map_err(|problem| anyhow!(problem))
+        laid_over(defaults, &self.layers()?)
     }
+
+    /// The file, then each `--set`, as tables; each with what to call it where it is wrong.
+    fn layers(&self) -> Result<Vec<Layer>> {
+        let file = self.config.iter().map(|path| Ok((path.display().to_string(), read(path)?)));
+        let sets = self.set.iter().map(|set| Ok((format!("--set {set}"), assignment(set)?)));
+        file.chain(sets).collect()
+    }
+
+    /// The same, with tasks and models by the names that files have.
+    fn spelled(&self, data: Option<&Dataset>) -> Result<Vec<Layer>> {
+        let mut layers = self.layers()?;
+        for (_, layer) in &mut layers {
+            if let Some(toml::Value::String(task)) = layer.get_mut("task") {
+                *task = task_of(task, data)?.to_string();
+            }
+            if let Some(toml::Value::String(name)) =
+                layer.get_mut("model").and_then(|model| model.get_mut("name"))
+            {
+                *name = Config::canonical(name)?.into();
+            }
+        }
+        Ok(layers)
+    }
+}
+
+/// Settings that are given together, and what to call them where they are wrong.
+type Layer = (String, toml::Table);
+
+/// A task by its name, or by that of a label of the dataset.
+pub(crate) fn task_of(name: &str, data: Option<&Dataset>) -> gct::Result<Task> {
+    Task::named(name, data.map_or(&[][..], |data| &data.manifest().labels[..]))
+}
+
+/// A text among the settings, the last one that is given, by the path of its key.
+fn last<'a>(layers: &'a [Layer], path: &[&str]) -> Option<&'a str> {
+    layers.iter().rev().find_map(|(_, layer)| {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(layer.get(*first)?, |value, key| value.get(*key))?.as_str()
+    })
+}
+
+/// Lays settings over others. Each layer is checked by itself, so that a mistake is blamed on the one that it is in.
+fn laid_over<T: Serialize + DeserializeOwned>(defaults: &T, layers: &[Layer]) -> Result<T> {
+    let mut settings = table(defaults);
+    for (name, layer) in layers {
+        merge(&mut settings, layer.clone());
+        typed::<T>(&settings).map_err(|problem| anyhow!("{name}: {problem}"))?;
+    }
+    typed(&settings).map_err(|problem| anyhow!(problem))
 }
 
 /// `a.b=1` as a table. A value that is no TOML value is taken as text.

@@ -113,7 +113,13 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     bar.finish_and_clear();
     let torn = torn_subjects(&sides);
     if let Some((out, overwrite)) = arguments.output.place() {
-        split.write(&dataset, out, overwrite)?;
+        let bar = terminal::progress(dataset.manifest().encounters, "writing encounters", quiet);
+        let written = split.write(&dataset, out, overwrite, &|| {
+            bar.inc(1);
+            proceed()
+        });
+        bar.finish_and_clear();
+        written?;
     }
 
     let prevalence = |side: &Side, label: usize| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub(crate) use gct_terminal::{count, extend, percent, print, print_json, progress, score, table};
+pub(crate) use gct_terminal::{advance, count, extend, percent, print, print_json, progress, score, table};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// The user stopped it, and this is what to do next.

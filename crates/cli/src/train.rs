@@ -13,7 +13,7 @@ use gct::train::{self, Event, Outcome, Watch};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::settings::SettingsArguments;
+use crate::settings::{SettingsArguments, task_of};
 use crate::terminal::{self, count, score};
 use crate::{STOP, proceed};
 
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     split_seed: Option<u64>,
 
     /// Go on with the run if it is there
-    #[arg(long)]
+    #[arg(long, conflicts_with = "show_config")]
     resume: bool,
 
     #[command(flatten)]
@@ -126,7 +126,7 @@ fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
 fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
     let Some(data) = &arguments.data else { bail!("--data is missing: which dataset to learn from") };
     let dataset = Dataset::open(data)?;
-    let settings = settings(arguments, &dataset.manifest().source.kind)?;
+    let settings = settings(arguments, Some(&dataset))?;
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     display.begin(&dataset, &settings);
     let mut show = |event: Event<'_>| display.show(&event);
@@ -136,16 +136,16 @@ fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
 fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
     let run = Run::open(out)?;
     let dataset = arguments.data.as_deref().map_or_else(|| run.dataset(), Dataset::open)?;
-    let steps = check_same(arguments, &run)?;
+    let steps = check_same(arguments, &run, &dataset)?;
     display.begin(&dataset, run.settings());
     let mut show = |event: Event<'_>| display.show(&event);
     Ok(train::resume(out, &dataset, Some(steps), Watch::new(&mut show, &STOP))?)
 }
 
 /// Refuses to go on with other settings than the run began with, as far as any are given, but for steps, which it returns.
-fn check_same(arguments: &Arguments, run: &Run) -> Result<u64> {
+fn check_same(arguments: &Arguments, run: &Run, dataset: &Dataset) -> Result<u64> {
     let there = run.settings();
-    let mut given = settings_on(arguments, there)?;
+    let mut given = settings_on(arguments, there, dataset)?;
     given.seed = arguments.seed.unwrap_or(given.seed);
     given.split.seed = arguments.split_seed.unwrap_or(given.split.seed);
     let steps = arguments.steps.unwrap_or(given.steps);
@@ -160,21 +160,22 @@ fn check_same(arguments: &Arguments, run: &Run) -> Result<u64> {
 }
 
 /// The settings of a run with what is given on top of them.
-fn settings_on(arguments: &Arguments, there: &Settings) -> Result<Settings> {
+fn settings_on(arguments: &Arguments, there: &Settings, dataset: &Dataset) -> Result<Settings> {
     let mut base = there.clone();
     if let Some(task) = &arguments.task {
-        base.task = task.parse()?;
+        base.task = task_of(task, Some(dataset))?;
     }
-    if let Some(model) = arguments.model.as_ref().filter(|model| *model != there.model.name()) {
+    let model = arguments.model.as_deref().map(Config::canonical).transpose()?;
+    if let Some(model) = model.filter(|model| *model != there.model.name()) {
         base.model = Config::named(model)?;
     }
-    arguments.settings.apply(&base)
+    arguments.settings.apply_to_training(&base, dataset)
 }
 
 /// The paper's settings with what is given on top of them.
-fn settings(arguments: &Arguments, source: &str) -> Result<Settings> {
+fn settings(arguments: &Arguments, dataset: Option<&Dataset>) -> Result<Settings> {
     let (task, model) = (arguments.task.as_deref(), arguments.model.as_deref());
-    let mut settings = arguments.settings.training(task, model, source)?;
+    let mut settings = arguments.settings.training(task, model, dataset)?;
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);
@@ -182,19 +183,25 @@ fn settings(arguments: &Arguments, source: &str) -> Result<Settings> {
     Ok(settings)
 }
 
+/// Whether one training is meant: there is a task, or something that makes no sense without one.
+fn is_of_one(arguments: &Arguments) -> bool {
+    let Arguments { task, model, steps, seed, split_seed, settings, .. } = arguments;
+    let numbers = [steps, seed, split_seed].iter().any(|number| number.is_some());
+    task.is_some() || model.is_some() || numbers || settings.is_given()
+}
+
 /// All settings of one training, or, without a task, the paper's table.
 fn show_config(arguments: &Arguments) -> Result<()> {
-    let source = match &arguments.data {
-        Some(data) => Dataset::open(data)?.manifest().source.kind.clone(),
-        None => "synthetic".into(),
-    };
-    if arguments.task.is_some() || arguments.settings.text(&["task"])?.is_some() {
-        return Ok(terminal::print(&toml::to_string(&settings(arguments, &source)?)?)?);
+    let dataset = arguments.data.as_deref().map(Dataset::open).transpose()?;
+    if is_of_one(arguments) {
+        return Ok(terminal::print(&toml::to_string(&settings(arguments, dataset.as_ref())?)?)?);
     }
+    let source =
+        dataset.as_ref().map_or(gct::synth::SOURCE, |dataset| dataset.manifest().source.kind.as_str());
     let mut rows = Vec::new();
     for task in Task::NAMES {
         for model in Config::NAMES {
-            let settings = Settings::paper(task.parse()?, model, &source)?;
+            let settings = Settings::paper(task.parse()?, model, source)?;
             if settings.check().is_err() {
                 continue;
             }
@@ -319,7 +326,7 @@ impl Display {
 /// An error once the user wants to stop, for what is not training.
 pub(crate) fn heed(bar: &ProgressBar) -> impl Fn(u64) -> gct::Result<()> + '_ {
     |done| {
-        bar.set_position(done);
+        terminal::advance(bar, done);
         proceed()
     }
 }

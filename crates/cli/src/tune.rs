@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
     let (task, model) = (arguments.task.as_deref(), arguments.model.as_deref());
-    let mut settings = arguments.settings.training(task, model, &dataset.manifest().source.kind)?;
+    let mut settings = arguments.settings.training(task, model, Some(dataset))?;
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     let space = match &arguments.space {
         Some(path) => {
@@ -343,7 +343,7 @@ impl Display {
 
 impl Inside {
     fn draw(&self, metric: &str) {
-        self.bar.set_position(self.done + self.running.iter().map(|running| running.1).sum::<u64>());
+        terminal::advance(&self.bar, self.done + self.running.iter().map(|running| running.1).sum::<u64>());
         self.bar.set_message(format!("{} trials ended, best {metric} {}", self.ended, score(self.best)));
     }
 }

@@ -33,6 +33,19 @@ pub fn merge(into: &mut Table, from: Table) {
     }
 }
 
+/// Finds a name among those known, which it may differ from in case, and in hyphens for underscores.
+///
+/// # Errors
+/// If it is none of them.
+pub(crate) fn canonical(what: &'static str, name: &str, known: &[&'static str]) -> Result<&'static str> {
+    let folded = name.to_ascii_lowercase().replace('-', "_");
+    known.iter().copied().find(|known| *known == folded).ok_or_else(|| Error::UnknownName {
+        what,
+        name: name.into(),
+        known: known.iter().map(ToString::to_string).collect(),
+    })
+}
+
 /// Settings as a table.
 ///
 /// # Panics

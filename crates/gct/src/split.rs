@@ -154,16 +154,24 @@ impl Split {
         }
     }
 
-    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`.
+    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. `progress` is called after each of them,
+    /// and can end it with an error.
     ///
     /// # Errors
     /// If the dataset cannot be read or the file cannot be written.
-    pub fn write(&self, dataset: &Dataset, path: &Path, overwrite: Overwrite) -> Result<()> {
+    pub fn write(
+        &self,
+        dataset: &Dataset,
+        path: &Path,
+        overwrite: Overwrite,
+        progress: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let (mut ids, mut parts) = (StringBuilder::new(), StringBuilder::new());
         for encounter in dataset.encounters()? {
             let encounter = encounter?;
             ids.append_value(encounter.id.as_str());
             parts.append_value(self.part(&encounter).name());
+            progress()?;
         }
         let columns: Vec<(_, ArrayRef)> =
             vec![("encounter_id", Arc::new(ids.finish())), ("part", Arc::new(parts.finish()))];

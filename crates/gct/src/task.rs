@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 use crate::model::HeadConfig;
+use crate::overrides;
 use crate::prior::{Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use crate::record::Encounter;
 
@@ -41,6 +42,9 @@ pub enum Task {
     /// Any label of the dataset.
     Label(String),
 }
+
+/// How the task of a label is named, among the names of tasks. No name is equal to it: names are compared in small letters.
+const ANY_LABEL: &str = "label:NAME";
 
 /// The figure by which models are chosen; higher is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +159,25 @@ impl Task {
         }
     }
 
+    /// The task of this name, or the prediction of the label of this name, if the dataset has it.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn named(name: &str, labels: &[String]) -> Result<Self> {
+        // A label that is spelled just so comes before a task in other letters.
+        if !Task::NAMES.contains(&name) && labels.iter().any(|label| label == name) {
+            return Ok(Task::Label(name.into()));
+        }
+        name.parse().map_err(|error| match error {
+            Error::UnknownName { what, name, mut known } => {
+                known.extend(labels.iter().map(|label| format!("label:{label}")));
+                known.retain(|known| labels.is_empty() || known != ANY_LABEL);
+                Error::UnknownName { what, name, known }
+            }
+            error => error,
+        })
+    }
+
     /// What its labels are among those of a dataset.
     ///
     /// # Errors
@@ -215,23 +238,17 @@ impl FromStr for Task {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Ok(match name {
+        if let Some(label) = name.strip_prefix("label:").filter(|label| !label.is_empty()) {
+            return Ok(Task::Label(label.into()));
+        }
+        let known: Vec<&str> = Task::NAMES.into_iter().chain([ANY_LABEL]).collect();
+        Ok(match overrides::canonical("task", name, &known)? {
             "graph_reconstruction" => Task::GraphReconstruction,
             "diagnosis_treatment" => Task::DiagnosisTreatment,
             "masked_diagnosis" => Task::MaskedDiagnosis,
             "readmission" => Task::Readmission,
             "mortality" => Task::Mortality,
-            _ => match name.strip_prefix("label:") {
-                Some(label) if !label.is_empty() => Task::Label(label.into()),
-                _ => {
-                    let known = Task::NAMES.iter().copied().chain(["label:NAME"]);
-                    return Err(Error::UnknownName {
-                        what: "task",
-                        name: name.into(),
-                        known: known.map(String::from).collect(),
-                    });
-                }
-            },
+            name => unreachable!("{name} is among the names and is no task"),
         })
     }
 }
@@ -276,6 +293,27 @@ mod tests {
         let error = "readmision".parse::<Task>().unwrap_err().to_string();
         assert!(error.starts_with("unknown task `readmision`; known: graph_reconstruction"), "{error}");
         assert!("label:".parse::<Task>().is_err());
+    }
+
+    #[test]
+    fn case_and_hyphens_do_not_matter_in_names_of_tasks() {
+        for name in ["Graph-Reconstruction", "GRAPH_RECONSTRUCTION", "graph-reconstruction"] {
+            assert_eq!(name.parse::<Task>().unwrap(), Task::GraphReconstruction);
+        }
+        assert_eq!("label:In-Hospital".parse::<Task>().unwrap().to_string(), "label:In-Hospital");
+    }
+
+    #[test]
+    fn a_label_can_be_named_alone_unless_a_task_has_its_name() {
+        let labels = ["died".to_owned(), "mortality".to_owned(), "Readmission".to_owned()];
+        let named = |name: &str| Task::named(name, &labels).map(|task| task.to_string());
+        assert_eq!(named("died").unwrap(), "label:died");
+        assert_eq!(named("mortality").unwrap(), "mortality");
+        assert_eq!(named("Readmission").unwrap(), "label:Readmission");
+        assert_eq!(named("MORTALITY").unwrap(), "mortality");
+        let error = named("dead").unwrap_err().to_string();
+        assert!(error.starts_with("unknown task `dead`; known: graph_reconstruction"), "{error}");
+        assert!(error.ends_with("mortality, label:died, label:mortality, label:Readmission"), "{error}");
     }
 
     #[test]

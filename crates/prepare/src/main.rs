@@ -28,6 +28,12 @@ fn main() -> ExitCode {
     quiet_engine();
     let sources = Source::builtin();
     let matches = command(&sources).get_matches();
+    if let Some(("man", matches)) = matches.subcommand() {
+        return match write_pages(command(&sources), matches) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        };
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(
             threads(&matches).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)),
@@ -49,11 +55,20 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            terminal::print_error(&error.to_string(), error.hint().as_deref());
-            ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &Error) -> ExitCode {
+    terminal::print_error(&error.to_string(), error.hint().as_deref());
+    ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
+}
+
+/// Writes the manual pages of all sources, for `gct man`.
+fn write_pages(command: Command, matches: &ArgMatches) -> Result<()> {
+    let folder = matches.get_one::<PathBuf>("out").expect("it is required");
+    clap_mangen::generate_to(command, folder)
+        .map_err(|error| Error::Place { place: folder.display().to_string(), problem: error.to_string() })
 }
 
 /// Ends when the user or the system wants the program to stop.
@@ -155,7 +170,10 @@ fn command(sources: &[Source]) -> Command {
                 .action(ArgAction::Append)
                 .help("A value for one of the source's options"),
         );
-    command.subcommand(common(own))
+    let out =
+        Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf)).required(true);
+    let man = Command::new("man").about("Write manual pages into a folder").hide(true).arg(out);
+    command.subcommand(common(own)).subcommand(man)
 }
 
 /// The flag of a source's option.
@@ -400,7 +418,7 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
         bar.set_style(style);
     }
     bar.set_length(progress.total.unwrap_or(0));
-    bar.set_position(progress.rows);
+    terminal::advance(bar, progress.rows);
     bar.tick();
 }
 

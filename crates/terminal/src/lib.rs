@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// Writes text to standard output.
 ///
@@ -59,12 +60,34 @@ pub fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressBar {
     if !is_watched(quiet) {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {rate} {eta} left")
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {rate} {left}")
         .expect("the template is well formed")
         .with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
             let _ = write!(text, "{}/s", count(state.per_sec() as u64));
+        })
+        .with_key("left", |state: &ProgressState, text: &mut dyn fmt::Write| {
+            let _ = text.write_str(&left(state.pos(), state.len(), state.eta(), state.elapsed()));
         });
-    ProgressBar::new(total).with_style(style).with_message(what)
+    let bar = ProgressBar::new(total).with_style(style).with_message(what);
+    // What comes after the last one is seen to go on too.
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// The time that is left; when all are done, what is computed of them takes a while.
+fn left(done: u64, total: Option<u64>, eta: Duration, elapsed: Duration) -> String {
+    match total {
+        Some(total) if done >= total && total > 0 => format!("finishing, {}", HumanDuration(elapsed)),
+        _ => format!("{:#} left", HumanDuration(eta)),
+    }
+}
+
+/// Moves a bar on. A total that is an estimate grows with what is done, so that it is never passed.
+pub fn advance(bar: &ProgressBar, done: u64) {
+    if bar.length().is_some_and(|total| done > total) {
+        bar.set_length(done);
+    }
+    bar.set_position(done);
 }
 
 /// A table without lines: the first column to the left, the others to the right.
@@ -110,7 +133,26 @@ pub fn score(score: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use indicatif::ProgressDrawTarget;
+
     use super::*;
+
+    #[test]
+    fn progress_never_passes_its_total() {
+        let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::hidden());
+        for (done, total) in [(999, 1000), (1000, 1000), (1005, 1005)] {
+            advance(&bar, done);
+            assert_eq!((bar.position(), bar.length()), (done, Some(total)));
+        }
+    }
+
+    #[test]
+    fn what_comes_after_the_last_one_is_named() {
+        let [eta, elapsed] = [7, 90].map(Duration::from_secs);
+        assert_eq!(left(3, Some(10), eta, elapsed), "7s left");
+        assert_eq!(left(10, Some(10), eta, elapsed), "finishing, 2m");
+        assert_eq!(left(0, Some(0), eta, elapsed), "7s left");
+    }
 
     #[test]
     fn numbers_are_grouped_by_thousands() {

@@ -9,9 +9,9 @@ use crate::{gct, names};
 /// The error of a command line in an empty folder, which stays empty.
 fn refusal(line: &str) -> String {
     let home = tempfile::tempdir().unwrap();
-    let assert = gct(home.path(), line).assert().code(2).stdout_eq("");
+    let error = crate::refusal(home.path(), line);
     assert_eq!(names(home.path()), [""; 0], "{line}");
-    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    error
 }
 
 #[test]

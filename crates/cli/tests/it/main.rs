@@ -4,7 +4,11 @@
 
 mod bad_input;
 mod experiment;
+mod flags;
 mod inspect;
+mod install;
+mod names;
+mod prepare;
 mod prior;
 mod report;
 mod serve;
@@ -37,6 +41,22 @@ fn home() -> (tempfile::TempDir, PathBuf) {
     gct(home.path(), "synth --out data --encounters 300").assert().success();
     let path = home.path().to_owned();
     (home, path)
+}
+
+/// `gct` in this folder, to which it is copied, and with no other program to find: as if `gct-prepare` were not installed.
+fn alone(folder: &Path, line: &str) -> std::process::Output {
+    let program = folder.join("gct");
+    if !program.exists() {
+        std::fs::copy(cargo_bin!("gct"), &program).unwrap();
+    }
+    let mut command = std::process::Command::new(program);
+    command.current_dir(folder).args(line.split_whitespace()).env("PATH", folder).output().unwrap()
+}
+
+/// The error of a command line that is refused.
+fn refusal(folder: &Path, line: &str) -> String {
+    let assert = gct(folder, line).assert().code(2).stdout_eq("");
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
 }
 
 /// The names in a folder, hidden ones included.

@@ -354,10 +354,9 @@ fn bad_input_gets_one_clear_error() {
         ("evaluate run --data empty", "error: empty is not a dataset folder"),
         ("predict run --out file", "error: file already exists\nhint: "),
         (
-            "predict run --out x --threshold 2",
-            "error: setting `threshold`: 2 is not allowed; expected a number from 0 to 1",
+            "predict run --out x --min-probability 2",
+            "error: setting `min_probability`: 2 is not allowed; expected a number from 0 to 1",
         ),
-        ("predict run --out x --meds", "error: these predictions cannot be written as MEDS: "),
         ("embed run --out x.csv", "error: x.csv cannot be written: its name must end in .parquet or .npy\n"),
         ("predict run --out x.csv", "error: x.csv cannot be written: its name must end in .parquet\n"),
         ("explain run --graph x.png", "error: x.png cannot be written: its name must end in .svg\n"),

@@ -169,6 +169,7 @@ impl Experiment {
         let mut experiment: Experiment = overrides::typed(&included(path)?).map_err(wrong)?;
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         experiment.name = name.unwrap_or_default();
+        experiment.spell_models();
         if !set.is_empty() {
             for variant in experiment.variants.values_mut() {
                 overrides::merge(&mut variant.set, set.clone());
@@ -177,6 +178,19 @@ impl Experiment {
         }
         experiment.check().map_err(wrong)?;
         Ok(experiment)
+    }
+
+    /// Spells names of models as they are written; an unknown one is left as it is, for the check.
+    fn spell_models(&mut self) {
+        let spell = |name: &mut String| {
+            if let Ok(canonical) = Config::canonical(name) {
+                *name = canonical.into();
+            }
+        };
+        self.variants.values_mut().for_each(|variant| spell(&mut variant.model));
+        let named = self.models.iter_mut().chain(self.settings.iter_mut().flat_map(|one| &mut one.models));
+        let is_model = |name: &&mut String| !self.variants.contains_key(name.as_str());
+        named.chain(&mut self.compare_with).filter(is_model).for_each(spell);
     }
 
     fn check(&self) -> Result<(), String> {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DeepConfig, GcnConfig, GctConfig, MimeConfig, ShallowConfig, TransformerConfig};
 use crate::error::{Error, Result};
+use crate::overrides;
 
 /// A model by its name in the paper, with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,21 +34,25 @@ impl Config {
     /// # Errors
     /// If there is no such model.
     pub fn named(name: &str) -> Result<Self> {
-        match name {
-            "gct" => Ok(Config::Gct(GctConfig::default())),
-            "transformer" => Ok(Config::Transformer(TransformerConfig::default())),
-            "gcn" => Ok(Config::Gcn(GcnConfig::default())),
-            "gcn_p" => Ok(Config::GcnP(GcnConfig::default())),
-            "gcn_random" => Ok(Config::GcnRandom(GcnConfig::default())),
-            "shallow" => Ok(Config::Shallow(ShallowConfig::default())),
-            "deep" => Ok(Config::Deep(DeepConfig::default())),
-            "mime" => Ok(Config::Mime(MimeConfig::default())),
-            _ => Err(Error::UnknownName {
-                what: "model",
-                name: name.into(),
-                known: Config::NAMES.map(String::from).into(),
-            }),
-        }
+        Ok(match Config::canonical(name)? {
+            "gct" => Config::Gct(GctConfig::default()),
+            "transformer" => Config::Transformer(TransformerConfig::default()),
+            "gcn" => Config::Gcn(GcnConfig::default()),
+            "gcn_p" => Config::GcnP(GcnConfig::default()),
+            "gcn_random" => Config::GcnRandom(GcnConfig::default()),
+            "shallow" => Config::Shallow(ShallowConfig::default()),
+            "deep" => Config::Deep(DeepConfig::default()),
+            "mime" => Config::Mime(MimeConfig::default()),
+            name => unreachable!("{name} is among the names and has no settings"),
+        })
+    }
+
+    /// The name of a model as files spell it: case does not matter, nor do hyphens for underscores.
+    ///
+    /// # Errors
+    /// If there is no such model.
+    pub fn canonical(name: &str) -> Result<&'static str> {
+        overrides::canonical("model", name, &Config::NAMES)
     }
 
     /// The names of all models.

@@ -142,7 +142,7 @@ impl Settings {
     /// If there is no such model.
     pub fn paper(task: Task, model: &str, source: &str) -> Result<Self> {
         let mut config = Config::named(model)?;
-        let paper = Hyperparameters::of(&task, model, source);
+        let paper = Hyperparameters::of(&task, config.name(), source);
         let dropout = Dropouts { mlp: paper.mlp_dropout, post_mlp: paper.post_mlp_dropout };
         match &mut config {
             Config::Gct(config) => {

@@ -8,6 +8,7 @@ mod eicu;
 mod events;
 mod fhir;
 mod fuzz;
+mod install;
 mod meds;
 mod omop;
 mod synthea;

@@ -1,0 +1,93 @@
+//! What comes with the program: its version, completions, manual pages.
+
+use std::process::{Command, Stdio};
+
+use snapbox::str;
+
+use crate::{alone, gct, names};
+
+/// Every command, as its help lists them.
+const COMMANDS: [&str; 18] = [
+    "demo",
+    "synth",
+    "prepare",
+    "inspect",
+    "split",
+    "prior",
+    "train",
+    "runs",
+    "evaluate",
+    "predict",
+    "embed",
+    "explain",
+    "report",
+    "experiment",
+    "tune",
+    "serve",
+    "completions",
+    "man",
+];
+
+#[test]
+fn the_version_has_the_name_of_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    gct(home.path(), "--version").assert().success().stderr_eq("").stdout_eq(str![[r#"
+gct 0.1.0
+
+"#]]);
+}
+
+#[test]
+fn completions_of_every_shell_have_all_commands_sources_and_flags() {
+    let home = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let assert = gct(home.path(), &format!("completions {shell}")).assert().success().stderr_eq("");
+        let script = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
+        for word in COMMANDS.into_iter().chain(["eicu", "fhir", "split-seed", "min-probability"]) {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    gct(home.path(), "completions tcsh").assert().code(2);
+    assert_eq!(names(home.path()), [""; 0]);
+}
+
+#[test]
+fn every_command_has_a_manual_page_that_can_be_set() {
+    let home = tempfile::tempdir().unwrap();
+    let output = alone(home.path(), "man --out pages");
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    let pages = names(&home.path().join("pages"));
+    for command in COMMANDS {
+        assert!(pages.contains(&format!("gct-{command}.1")), "{command}: {pages:?}");
+    }
+    for source in ["eicu", "meds", "omop", "synthea", "fhir", "claims", "events", "sql"] {
+        assert!(pages.contains(&format!("gct-prepare-{source}.1")), "{source}: {pages:?}");
+    }
+    let main = gct(home.path(), "man").assert().success().stderr_eq("").get_output().stdout.clone();
+    assert_eq!(main, std::fs::read(home.path().join("pages/gct.1")).unwrap());
+    if Command::new("groff").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("groff is not installed: pages were not set");
+        return;
+    }
+    for page in pages {
+        let groff = Command::new("groff")
+            .args(["-man", "-Tutf8", "-ww", "-Kutf8"])
+            .arg(home.path().join("pages").join(&page))
+            .output()
+            .unwrap();
+        assert!(
+            groff.status.success() && groff.stderr.is_empty(),
+            "{page}: {}",
+            String::from_utf8_lossy(&groff.stderr)
+        );
+        assert!(groff.stdout.len() > 500, "{page}");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_a_folder_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("file"), "").unwrap();
+    let error = crate::refusal(home.path(), "man --out file");
+    assert!(error.starts_with("error: cannot write manual pages to file: "), "{error}");
+}
