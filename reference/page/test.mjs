@@ -117,8 +117,8 @@ describe("the file", () => {
     assert.match(await page.textContent(".chart.dots"), /gct, paper/);
     // A run that was asked about other encounters stands apart, and its figures are not ranked among the others.
     assert.deepEqual(await page.locator(".comparison tr.group").allTextContents(), [
-      "graph reconstruction: the test part of synthetic data, 5,047 encounters", "mortality", "masked diagnosis",
-      "graph reconstruction: all of synthetic data, 5,047 encounters"]);
+      "graph reconstruction: the test part of synthetic data, 5,047 encounters", "label d1_m1", "masked diagnosis",
+      "graph reconstruction: all of synthetic data, <11 encounters"]);
     assert.deepEqual(await page.locator(".comparison tr:has(strong) td:first-child, .comparison tr:has(strong) th:first-child").allTextContents(), ["gct", "shallow"]);
     assert.deepEqual(await page.locator("section:has(> h2:text-is('Curves')) h3").allTextContents(), ["Precision and recall", "ROC", "Calibration"]);
     assert.equal(await page.locator("section:has(> h2:text-is('Learning')) svg.chart path.line").count(), 4, "two runs of the group, two charts");
@@ -136,7 +136,9 @@ describe("the file", () => {
 
   test("curves of several labels can be chosen, and a masked diagnosis says why it has none", async t => {
     const page = await open(t, report("#overview?run=transformer"));
-    assert.match(await page.textContent(".figures"), /readmission/);
+    assert.match(await page.textContent(".figures"), /d1_m1.*readmission/);
+    assert.match(await page.textContent(".facts"), /label d1_m1/);
+    assert.deepEqual(await page.locator("section:has(> h2:text-is('Curves')) option").allTextContents(), ["d1_m1", "readmission"]);
     await page.locator("section:has(> h2:text-is('Curves')) select").selectOption("readmission");
     await page.locator("#runs").selectOption({ label: "masked diagnosis with a long name" });
     assert.match(await page.textContent("main"), /has no curve of precision and recall/);
@@ -328,6 +330,10 @@ describe("the file", () => {
     await page.locator("label.kind input").first().check();
     const box = await page.locator(".plane canvas").boundingBox();
     for (let x = 20; x < box.width; x += 12) await page.mouse.move(box.x + x, box.y + box.height / 2);
+    // One that is not on the map can be found, and says so.
+    assert.match(await page.textContent("main"), /Of 430 codes the 429 most frequent are on the map/);
+    await page.goto(report("#map?run=gct&code=429"));
+    await page.waitForFunction(() => /It is not on the map/.test(document.querySelector(".neighbours").textContent));
     await page.locator("#runs").selectOption({ label: "shallow" });
     assert.match(await page.textContent("main"), /no map of codes/);
   });
@@ -337,6 +343,12 @@ describe("the file", () => {
     await drawnGraph(page);
     assert.match(await page.textContent(".explain"), /does not mix nodes/);
     assert.equal(await page.locator(".links path.found").count(), 10);
+    await page.goto(report("#overview?run=empty"));
+    assert.match(await page.textContent(".facts"), /<11 encountersall of the data; <11 could not be asked/);
+    assert.match(await page.textContent(".facts .warning"), /the metrics are too good/);
+    await page.goto(report("#overview?run=masked+diagnosis+with+a+long+name"));
+    assert.match(await page.textContent(".facts"), /34 of subjects that the run learned from were left out/);
+    assert.equal(await page.locator(".facts .warning").count(), 0);
     await page.goto(report("#encounters?run=empty"));
     assert.match(await page.textContent("main"), /No encounters are in this report/);
     await page.goto(report("#structure?run=shallow"));

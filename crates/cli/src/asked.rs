@@ -96,12 +96,11 @@ pub(crate) fn about(run: &Run, dataset: &Dataset, which: Which) -> u64 {
 /// A word about what was left out, if anything was.
 pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> String {
     let mut text = String::new();
-    if let Some(warning) = overlap.warning() {
-        text += &format!("warning: {warning}\n");
-    } else if overlap.encounters > 0 {
-        let encounters = count(overlap.encounters);
-        text += &format!("{encounters} encounters left out: the run learned from their subjects\n");
+    if overlap.encounters > 0 {
+        let (encounters, fate) = (count(overlap.encounters), if overlap.included { "are included" } else { "are left out" });
+        text += &format!("{encounters} encounters of subjects that the run learned from {fate}\n");
     }
+    text += &overlap.warning().map(|warning| format!("warning: {warning}\n")).unwrap_or_default();
     if encounters > 0 {
         text += &format!("{} encounters left out: they lack what is asked\n", count(encounters));
     }

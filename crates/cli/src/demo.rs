@@ -358,7 +358,7 @@ fn draw(report: &Path, dataset: &Dataset, trained: &[Trained], ceiling: &Ceiling
         write(&report.join(format!("{name}-attention.svg")), &bars, Overwrite::Replace)?;
         for layer in 0..structure.layers.len() {
             let file = report.join(format!("{name}-block-{}.svg", layer + 1));
-            write(&file, &picture::graph(structure, layer), Overwrite::Replace)?;
+            write(&file, &picture::graph(structure, layer).svg, Overwrite::Replace)?;
         }
     }
     Ok(())

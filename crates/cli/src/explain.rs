@@ -35,10 +35,10 @@ pub(crate) struct Arguments {
     block: Option<usize>,
 
     /// How many predictions and links to list [default: 20]
-    #[arg(long, value_name = "N", conflicts_with = "json")]
+    #[arg(long, value_name = "N", conflicts_with = "json", value_parser = at_least_one)]
     top: Option<usize>,
 
-    /// Draw the encounter as a graph to this SVG file
+    /// Draw the encounter as a graph to this SVG file: all true edges, and of other links the 1,500 strongest
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
 
@@ -89,17 +89,30 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     // All that can be wrong is found before the first file is written.
     let layer = layer(&explanation, arguments.block)?;
     let node = node(&explanation, arguments.code.as_deref())?;
+    let mut left_out = None;
     if let Some(file) = &arguments.graph {
-        write(file, &picture::graph(structure, layer), overwrite)?;
+        let graph = picture::graph(structure, layer);
+        write(file, &graph.svg, overwrite)?;
+        left_out = Some(graph.left_out);
     }
     if let Some(file) = &arguments.bars {
         write(file, &picture::bars(structure, node), overwrite)?;
     }
-    let text = match arguments.json {
-        true => return Ok(terminal::print_json(&report(&explanation))?),
-        false => table(&explanation, layer, arguments.top.unwrap_or(20)),
-    };
+    if arguments.json {
+        return Ok(terminal::print_json(&report(&explanation, left_out))?);
+    }
+    let top = arguments.top.unwrap_or(20);
+    let mut text = predictions(&explanation, top);
+    text += &attention(&explanation, layer, top);
+    if let Some(left_out) = left_out.filter(|count| *count > 0) {
+        let left_out = terminal::count(left_out as u64);
+        text += &format!("\nthe picture leaves out {left_out} weaker links\n");
+    }
     Ok(terminal::print(&text)?)
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a whole number from 1".into())
 }
 
 pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Result<()> {
@@ -136,34 +149,49 @@ pub(crate) fn node(explanation: &Explanation, code: Option<&str>) -> Result<usiz
     Ok(diagnoses.rev().max_by_key(|node| edges(*node)).unwrap_or(0))
 }
 
-fn table(explanation: &Explanation, layer: usize, top: usize) -> String {
-    let mut text = String::new();
-    let yes = |truth: Option<bool>| truth.map_or("", |truth| if truth { "yes" } else { "no" }).to_owned();
-    let answers = explanation.answers.iter().take(top);
-    let rows: Vec<Vec<String>> = answers
-        .map(|answer| vec![answer.what.clone(), format!("{:.4}", answer.probability), yes(answer.truth)])
-        .collect();
-    text += &terminal::table(&["prediction", "probability", "true"], rows);
-    let structure = &explanation.structure;
-    let Some(block) = structure.layers.get(layer) else { return text };
-    let rows = explanation.links(layer).into_iter().take(top).map(|(i, j, weight)| {
-        let name = |node: usize| {
-            let node = &structure.nodes[node];
-            match &node.description {
-                Some(description) => format!("{} {description}", node.label),
-                None => node.label.clone(),
-            }
-        };
-        vec![name(i), name(j), format!("{weight:.4}"), yes(explanation.is_edge(i, j))]
-    });
-    text + &format!(
-        "\nattention of {}, the mean of both ways\n{}",
-        block.name,
-        terminal::table(&["from", "to", "attention", "true"], rows)
-    )
+fn yes(truth: Option<bool>) -> String {
+    truth.map_or("", |truth| if truth { "yes" } else { "no" }).into()
 }
 
-fn report(explanation: &Explanation) -> serde_json::Value {
+fn predictions(explanation: &Explanation, top: usize) -> String {
+    if explanation.answers.is_empty() {
+        let has = |kind: Kind| explanation.structure.nodes.iter().any(|node| node.kind == kind);
+        return match has(Kind::Treatment) && (has(Kind::Diagnosis) || has(Kind::Lab)) {
+            true => "no connections predicted: every pair of codes has a probability below 0.5\n".into(),
+            false => "no connections to predict: no treatment is together with a diagnosis or lab\n".into(),
+        };
+    }
+    let rows = (explanation.answers.iter().take(top))
+        .map(|answer| vec![answer.what.clone(), format!("{:.4}", answer.probability), yes(answer.truth)]);
+    terminal::table(&["prediction", "probability", "true"], rows)
+}
+
+/// The strongest links of a block; nothing for a model without blocks.
+fn attention(explanation: &Explanation, layer: usize, top: usize) -> String {
+    let structure = &explanation.structure;
+    let Some(block) = structure.layers.get(layer) else { return String::new() };
+    let name = |node: usize| {
+        let node = &structure.nodes[node];
+        match &node.description {
+            Some(description) => format!("{} {description}", node.label),
+            None => node.label.clone(),
+        }
+    };
+    let rows: Vec<Vec<String>> = (explanation.links(layer, top).into_iter())
+        .map(|(i, j, weight)| vec![name(i), name(j), format!("{weight:.4}"), yes(explanation.is_edge(i, j))])
+        .collect();
+    if rows.is_empty() {
+        let reason = match structure.nodes.len() {
+            1 => "the encounter has no codes",
+            _ => "in this block each node attends to itself alone",
+        };
+        return format!("\nno attention of {} between nodes: {reason}\n", block.name);
+    }
+    let table = terminal::table(&["from", "to", "attention", "true"], rows);
+    format!("\nattention of {}, the mean of both ways\n{table}", block.name)
+}
+
+fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_json::Value {
     let structure = &explanation.structure;
     let kind = |kind: Kind| match kind {
         Kind::Visit => "visit",
@@ -186,5 +214,51 @@ fn report(explanation: &Explanation) -> serde_json::Value {
         "blocks": blocks,
         "hidden": explanation.hidden,
         "predictions": explanation.answers,
+        "links_left_out": links_left_out,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use gct::picture::{Layer, Node, Part, Structure};
+    use gct::predict::Answer;
+
+    use super::*;
+
+    /// Nodes of these kinds, each of which attends to itself alone.
+    fn explanation(kinds: &[Kind]) -> Explanation {
+        let node = |kind: &Kind| Node { kind: *kind, label: "x".into(), description: None };
+        let itself = (0..kinds.len() * kinds.len()).map(|cell| f32::from(cell % (kinds.len() + 1) == 0));
+        let layer = Layer { name: "block 1".into(), part: Part::Attention, attention: itself.collect() };
+        let nodes = kinds.iter().map(node).collect();
+        let structure = Structure { nodes, layers: vec![layer], edges: None };
+        Explanation { structure, answers: Vec::new(), hidden: None, connected: None }
+    }
+
+    #[test]
+    fn nothing_to_show_is_said_with_its_reason() {
+        let visit = explanation(&[Kind::Visit]);
+        assert_eq!(
+            attention(&visit, 0, 9),
+            "\nno attention of block 1 between nodes: the encounter has no codes\n"
+        );
+        let labs = explanation(&[Kind::Visit, Kind::Lab]);
+        let expected =
+            "\nno attention of block 1 between nodes: in this block each node attends to itself alone\n";
+        assert_eq!(attention(&labs, 0, 9), expected);
+        let expected = "no connections to predict: no treatment is together with a diagnosis or lab\n";
+        assert_eq!(predictions(&labs, 9), expected);
+        let pair = explanation(&[Kind::Visit, Kind::Treatment, Kind::Lab]);
+        let expected = "no connections predicted: every pair of codes has a probability below 0.5\n";
+        assert_eq!(predictions(&pair, 9), expected);
+    }
+
+    #[test]
+    fn what_there_is_to_show_is_a_table() {
+        let mut explanation = explanation(&[Kind::Visit, Kind::Diagnosis]);
+        explanation.structure.layers[0].attention[1] = 0.5;
+        explanation.answers.push(Answer { what: "died".into(), probability: 0.25, truth: Some(true) });
+        assert!(attention(&explanation, 0, 9).contains("0.2500"), "the mean of both ways");
+        assert!(predictions(&explanation, 9).contains("died"));
+    }
 }

@@ -123,17 +123,7 @@ const LINES: usize = 12;
 const WIDTH: u64 = 48;
 
 fn histogram(kind: CodeKind, codes: &CodeStatistics) -> String {
-    let most = codes.histogram.len().saturating_sub(1);
-    let per_line = (most + 1).div_ceil(LINES).max(1);
-    let lines: Vec<(String, u64)> = (0..=most)
-        .step_by(per_line)
-        .map(|from| {
-            let to = most.min(from + per_line - 1);
-            let range = if from == to { from.to_string() } else { format!("{from}-{to}") };
-            (range, codes.histogram.iter().skip(from).take(per_line).sum())
-        })
-        .skip_while(|(_, encounters)| *encounters == 0)
-        .collect();
+    let lines = bins(&codes.histogram);
     let longest = lines.iter().map(|(_, encounters)| *encounters).max().unwrap_or(0).max(1);
     let mut text = format!("\n{} codes per encounter\n", kind.name());
     for (range, encounters) in lines {
@@ -142,6 +132,21 @@ fn histogram(kind: CodeKind, codes: &CodeStatistics) -> String {
         text += &format!("{range:>9} {} {}\n", "█".repeat(width as usize), count(encounters));
     }
     text
+}
+
+/// Bins of equal width from the least number of codes that an encounter has to the most, and how many
+/// encounters are in each.
+fn bins(histogram: &[u64]) -> Vec<(String, u64)> {
+    let occurs = |encounters: &u64| *encounters > 0;
+    let Some(least) = histogram.iter().position(occurs) else { return Vec::new() };
+    let most = histogram.iter().rposition(occurs).unwrap_or(least);
+    let per_line = (most + 1 - least).div_ceil(LINES);
+    let bin = |from: usize| {
+        let to = most.min(from + per_line - 1);
+        let range = if from == to { from.to_string() } else { format!("{from}-{to}") };
+        (range, histogram[from..=to].iter().sum())
+    };
+    (least..=most).step_by(per_line).map(bin).collect()
 }
 
 fn ceiling(ceiling: &Ceiling) -> String {
@@ -205,4 +210,20 @@ fn report(dataset: &Dataset, statistics: &Statistics, findings: Option<&Findings
         terminal::extend(&mut report, json!(findings.ceiling));
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_begin_with_the_least_and_end_with_the_most() {
+        let mut histogram = vec![0; 51];
+        (5..=50).for_each(|codes| histogram[codes] = 1);
+        let lines = bins(&histogram);
+        assert_eq!((lines[0].clone(), lines[1].clone()), (("5-8".to_owned(), 4), ("9-12".to_owned(), 4)));
+        assert_eq!((lines.len(), lines.last()), (12, Some(&("49-50".to_owned(), 2))));
+        assert_eq!(bins(&[0, 0, 7]), [("2".to_owned(), 7)]);
+        assert_eq!(bins(&[]), []);
+    }
 }

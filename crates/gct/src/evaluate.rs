@@ -122,9 +122,7 @@ pub(crate) fn with(
         &mut reader,
         |encounter| task.asks(encounter, &columns) && asker.can_ask(encounter),
         |encounters| {
-            for (encounter, answer) in encounters.iter().zip(asker.answers(encounters)?) {
-                tally.add(encounter, &asker, &answer);
-            }
+            tally.add_all(encounters, &asker)?;
             encounters.chunks(LOOKED_AT).for_each(|some| structures.add(some, &asker));
             done += encounters.len() as u64;
             progress(done)
@@ -164,11 +162,7 @@ pub(crate) fn validate(
     encounters: &[Encounter],
 ) -> Result<Scores> {
     let mut tally = Tally::new(task, columns.to_vec());
-    for round in encounters.chunks(crate::infer::ROUND) {
-        for (encounter, answer) in round.iter().zip(asker.answers(round)?) {
-            tally.add(encounter, asker, &answer);
-        }
-    }
+    tally.add_all(encounters, asker)?;
     Ok(tally.scores(Bootstrap { replicates: 0, seed: 0 }))
 }
 
@@ -196,6 +190,14 @@ impl Tally {
             right: Means::default(),
             loss: Means::default(),
         }
+    }
+
+    fn add_all(&mut self, encounters: &[Encounter], asker: &Asker<'_>) -> Result<()> {
+        for some in encounters.chunks(asker.at_once()) {
+            let answers = asker.answers(some)?;
+            some.iter().zip(answers).for_each(|(encounter, answer)| self.add(encounter, asker, &answer));
+        }
+        Ok(())
     }
 
     fn add(&mut self, encounter: &Encounter, asker: &Asker<'_>, answer: &[f32]) {

@@ -25,6 +25,9 @@ pub(crate) const ROUND: usize = 4096;
 /// Encounters whose matrices of attention are in memory at a time: each has thousands of numbers in every block.
 pub(crate) const LOOKED_AT: usize = 256;
 
+/// Numbers of answers that are in memory at a time.
+const NUMBERS: usize = 1 << 24;
+
 /// Which encounters of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -85,11 +88,9 @@ pub struct Overlap {
 
 impl Overlap {
     /// What must be said beside every metric of such a test.
-    pub fn warning(&self) -> Option<String> {
-        (self.included && self.encounters > 0).then(|| {
-            let count = self.encounters;
-            format!("{count} encounters are of subjects that the run learned from: the metrics are too good")
-        })
+    pub fn warning(&self) -> Option<&'static str> {
+        (self.included && self.encounters > 0)
+            .then_some("the run learned from some of these subjects: the metrics are too good")
     }
 }
 
@@ -369,6 +370,15 @@ impl<'a> Asker<'a> {
     /// Its position among the diagnoses.
     pub(crate) fn hidden_position(&self, encounter: &Encounter) -> usize {
         task::hidden_position(encounter, Hide::ByEncounter)
+    }
+
+    /// How many encounters to ask about at a time: fewer where an answer has a number for each of many diagnoses.
+    pub(crate) fn at_once(&self) -> usize {
+        let numbers = match self.view.task {
+            Task::MaskedDiagnosis => self.view.rows.codes(CodeKind::Diagnosis),
+            _ => 1,
+        };
+        (NUMBERS / numbers.max(1)).clamp(LOOKED_AT, ROUND)
     }
 
     /// Whether an encounter can be asked about: a diagnosis must be there to be hidden, and some models must be given the edges.

@@ -149,6 +149,14 @@ impl Task {
     pub const NAMES: [&str; 5] =
         ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "readmission", "mortality"];
 
+    /// Its name to be read: `graph reconstruction`. A label keeps its own name, whatever that is.
+    pub fn in_words(&self) -> String {
+        match self {
+            Task::Label(label) => format!("label {label}"),
+            task => task.to_string().replace('_', " "),
+        }
+    }
+
     /// The labels that it predicts.
     pub fn labels(&self) -> Vec<String> {
         match self {
@@ -314,6 +322,12 @@ mod tests {
         let error = named("dead").unwrap_err().to_string();
         assert!(error.starts_with("unknown task `dead`; known: graph_reconstruction"), "{error}");
         assert!(error.ends_with("mortality, label:died, label:mortality, label:Readmission"), "{error}");
+    }
+
+    #[test]
+    fn in_words_a_label_keeps_its_name() {
+        assert_eq!(Task::GraphReconstruction.in_words(), "graph reconstruction");
+        assert_eq!(Task::Label("d1_m1".into()).in_words(), "label d1_m1");
     }
 
     #[test]

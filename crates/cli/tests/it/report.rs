@@ -144,6 +144,45 @@ fn small_cells_are_not_told() {
     assert!(!home.join("other.html").exists());
 }
 
+/// All counts of encounters below a value, wherever they are, with their names.
+fn counts(value: &Value) -> Vec<(&str, u64)> {
+    const NAMES: [&str; 7] = ["encounters", "training", "asked", "left_out", "known", "true", "count"];
+    let own = |(name, value): (&str, &Value)| -> Vec<(&str, u64)> {
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let numbers = values.iter().filter_map(Value::as_u64).filter(|_| NAMES.contains(&name));
+        numbers.map(|number| (name, number)).collect()
+    };
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| own((name, value)).into_iter().chain(counts(value)))
+            .collect(),
+        Value::Array(values) => values.iter().flat_map(counts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn what_few_encounters_were_asked_is_not_told() {
+    let (_guard, home) = home();
+    train(&home, "graph_reconstruction", "gct");
+    train(&home, "diagnosis_treatment", "gct");
+    let asked = json(&home, "evaluate graph_reconstruction-gct")["encounters"].as_u64().unwrap();
+    let runs = "graph_reconstruction-gct diagnosis_treatment-gct";
+    let all = report(&home, &format!("{runs} --min-cell {asked}"));
+    assert_eq!(all["runs"][0]["data"]["asked"], asked, "as many are not few");
+    let page = report(&home, &format!("{runs} --min-cell {}", asked + 1));
+    let names = counts(&page["runs"]);
+    assert!(names.iter().any(|(name, _)| *name == "count"), "of codes that many encounters have");
+    assert!(names.iter().all(|(_, count)| *count == 0 || *count > asked), "{names:?}");
+    for run in page["runs"].as_array().unwrap() {
+        assert_eq!(run["data"]["asked"], Value::Null);
+        assert_eq!((&run["curves"], &run["links"]), (&serde_json::json!([]), &serde_json::json!([])));
+        assert!(run["figures"].as_array().unwrap().iter().all(|figure| figure["value"].is_null()));
+        assert_eq!(run["structure"], Value::Null);
+    }
+}
+
 #[test]
 fn nothing_is_replaced_or_left_behind() {
     let (_guard, home) = home();

@@ -161,6 +161,7 @@ fn a_run_from_beginning_to_end() {
 
     let explanation = json(&home, "explain run --graph graph.svg --bars bars.svg");
     let nodes = explanation["nodes"].as_array().unwrap().len();
+    assert_eq!(explanation["links_left_out"], 0);
     assert_eq!(explanation["blocks"].as_array().unwrap().len(), 3);
     assert_eq!(explanation["blocks"][2]["attention"].as_array().unwrap().len(), nodes);
     for picture in ["graph.svg", "bars.svg"] {
@@ -362,6 +363,7 @@ fn bad_input_gets_one_clear_error() {
         ("explain run --graph x.png", "error: x.png cannot be written: its name must end in .svg\n"),
         ("explain run --encounter nobody", "error: no encounter of the dataset has this identifier"),
         ("explain run --block 4", "error: --block 4: the model has blocks 1 to 3"),
+        ("explain run --top 0", "error: invalid value '0' for '--top <N>': expected a whole number from 1"),
         (
             "explain run --bars x.svg --code nonsense",
             "error: --code nonsense: the encounter does not have it",

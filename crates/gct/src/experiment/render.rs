@@ -98,7 +98,7 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
     };
     let reachable = ceiling(&findings.about, task, figure);
     Table {
-        title: format!("{}: {}", words(&name), figure_name(figure)),
+        title: format!("{}: {}", title(task), figure_name(figure)),
         note: reachable.map(|value| format!("The best that any model can do without the edges: {value:.4}.")),
         header,
         rows: experiment.models.iter().map(row).collect(),
@@ -143,12 +143,8 @@ fn counts(about: &About) -> Table {
     Table { title: "Data".into(), note: None, header: ["", "ours", "paper"].map(String::from).into(), rows }
 }
 
-/// graph_reconstruction as Graph reconstruction; a label of the user's keeps its name.
-fn words(name: &str) -> String {
-    if let Some(label) = name.strip_prefix("label:") {
-        return format!("Label {label}");
-    }
-    let text = name.replace('_', " ");
+fn title(task: &Task) -> String {
+    let text = task.in_words();
     text[..1].to_uppercase() + &text[1..]
 }
 
@@ -239,11 +235,7 @@ fn csv(cells: &[Cell]) -> String {
         "task,figure,part,model,splits,mean,sd,paper_mean,paper_sd,difference,standard_error,p\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for cell in cells {
-        let names =
-            [&cell.task, &cell.figure, cell.part, &cell.model].map(|name| match name.contains([',', '"']) {
-                true => format!("\"{}\"", name.replace('"', "\"\"")),
-                false => name.to_owned(),
-            });
+        let names = [&cell.task, &cell.figure, cell.part, &cell.model].map(text_cell);
         let (paper, beside) = (cell.paper, cell.beside);
         let numbers = [
             cell.mean,
@@ -257,6 +249,17 @@ fn csv(cells: &[Cell]) -> String {
         let _ = writeln!(text, "{},{},{}", names.join(","), cell.splits.len(), numbers.map(number).join(","));
     }
     text
+}
+
+/// A text as a cell of CSV. A spreadsheet would compute one that begins like a formula: an apostrophe
+/// prevents that.
+fn text_cell(text: &str) -> String {
+    let is_formula = text.starts_with(['\t', '\r']) || text.trim_start().starts_with(['=', '+', '-', '@']);
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
 }
 
 fn latex(experiment: &Experiment, table: &Table) -> String {
@@ -287,8 +290,22 @@ fn latex(experiment: &Experiment, table: &Table) -> String {
 }
 
 fn curves_name(experiment: &Experiment, task: &Task) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    format!("{}-{}.svg", experiment.name, task.to_string().chars().map(plain).collect::<String>())
+    let task = match task {
+        Task::Label(label) => format!("label-{}", file_name(label)),
+        task => task.to_string().replace('_', "-"),
+    };
+    format!("{}-{task}.svg", experiment.name)
+}
+
+/// A name as a part of a file's name and of a link: another for each name. Bytes that either could take
+/// amiss are in hexadecimal.
+fn file_name(name: &str) -> String {
+    let plain = |byte: u8| match byte {
+        b'-' | b'_' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("={byte:02X}"),
+    };
+    name.bytes().map(plain).collect()
 }
 
 /// The figure by which models are chosen, the mean over splits at each step that all of them have.
@@ -313,5 +330,54 @@ fn curves(experiment: &Experiment, findings: &Findings, task: &Task) -> String {
         .into_iter()
         .collect();
     let y = format!("validation {}", figure_name(selection));
-    picture::curves(&words(&task.to_string()), "step", &y, &series.collect::<Vec<_>>(), &references)
+    picture::curves(&title(task), "step", &y, &series.collect::<Vec<_>>(), &references)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_of_two_tasks_have_two_names() {
+        let experiment: Experiment = toml::from_str("title = \"t\"").unwrap();
+        let experiment = Experiment { name: "e".into(), ..experiment };
+        let name = |task: &str| curves_name(&experiment, &task.parse().unwrap());
+        assert_eq!(name("graph_reconstruction"), "e-graph-reconstruction.svg");
+        let labels =
+            ["x_y", "x-y", "x y", "x=20y", "x.y", "å", "../x"].map(|label| name(&format!("label:{label}")));
+        let expected = ["x_y", "x-y", "x=20y", "x=3D20y", "x=2Ey", "=C3=A5", "=2E=2E=2Fx"];
+        assert_eq!(labels, expected.map(|name| format!("e-label-{name}.svg")));
+    }
+
+    #[test]
+    fn texts_are_no_formulas() {
+        let texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", " =1", "gct", "a,\"b\"", "=a,b", "x=1"];
+        let expected = [
+            "'=1+1",
+            "'+1",
+            "'-1",
+            "'@x",
+            "'\tx",
+            "\"'\rx\"",
+            "' =1",
+            "gct",
+            "\"a,\"\"b\"\"\"",
+            "\"'=a,b\"",
+            "x=1",
+        ];
+        assert_eq!(texts.map(text_cell), expected);
+        let cell = Cell {
+            task: "label:x".into(),
+            figure: "aucpr".into(),
+            part: "test",
+            model: "=cmd()".into(),
+            splits: vec![(0, -0.5)],
+            mean: Some(-0.5),
+            sd: None,
+            paper: None,
+            beside: None,
+        };
+        let (_, line) = csv(&[cell]).split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        assert_eq!(line, "label:x,aucpr,test,'=cmd(),1,-0.5,,,,,,\n", "numbers stay numbers");
+    }
 }

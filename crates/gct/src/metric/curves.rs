@@ -66,6 +66,11 @@ impl CurveTally {
         bin.said += probability;
     }
 
+    /// How many predictions there are.
+    pub fn predictions(&self) -> u64 {
+        self.bins.iter().map(|bin| bin.count).sum()
+    }
+
     /// The curves; `None` without both classes, or if one has fewer than `min_cell` predictions. Between points, and in bins, are as
     /// many or none: otherwise they tell nothing.
     pub fn curves(self, min_cell: u64) -> Option<Curves> {

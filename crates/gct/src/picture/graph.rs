@@ -1,7 +1,7 @@
 //! The encounter as a graph: what the nodes of each kind attend to in the next.
 
 use super::axis::{Axis, Numbers};
-use super::links::{Link, Mark, links};
+use super::links::{Link, Links, Mark};
 use super::page::{BLUE, DROP, Key, PALE_INK, Page, RED, RULE, SHADE, SMALL, SYMBOL, block};
 use super::svg::{Element, element, number, shortened, text, width};
 use super::{Kind, Structure};
@@ -14,6 +14,15 @@ const LABEL: f64 = 230.0;
 /// The width of the strongest line.
 const WIDEST: f64 = 6.0;
 
+/// A picture of an encounter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graph {
+    /// The text of the SVG file.
+    pub svg: String,
+    /// How many links were left out: true edges are all drawn, and of the others the 1,500 strongest.
+    pub left_out: usize,
+}
+
 /// Draws who attends to whom in one layer, in columns from the visit to the labs.
 ///
 /// A line is as wide and as dark as the larger of the attentions that its two ends give each other. Not as
@@ -24,24 +33,28 @@ const WIDEST: f64 = 6.0;
 ///
 /// # Panics
 /// If there is no such layer, a matrix is not square over the nodes, or an edge names a node that is missing.
-pub fn graph(structure: &Structure, layer: usize) -> String {
+pub fn graph(structure: &Structure, layer: usize) -> Graph {
     structure.check();
-    let links = links(structure, layer);
+    let Links { drawn: links, left_out } = Links::of(structure, layer);
     let strongest = links.iter().map(|link| link.strength).fold(0.0, f64::max);
     let plan = Plan::new(structure);
     let count = |mark: Mark| links.iter().filter(|link| link.mark == mark).count();
     let name = &structure.layers[layer].name;
-    let found = format!(
-        "{} true edges found, {} missed: neither end gives the other its average share",
-        count(Mark::Found),
-        count(Mark::Missed)
-    );
+    let mut note = match structure.edges {
+        Some(_) => format!(
+            "{} true edges found, {} missed: neither end gives the other its average share",
+            count(Mark::Found),
+            count(Mark::Missed)
+        ),
+        None => "True edges are not known.".into(),
+    };
+    if left_out > 0 {
+        let end = if structure.edges.is_some() { "." } else { "" };
+        note += &format!("{end} {left_out} weaker links are left out.");
+    }
     let page = Page {
         heading: &format!("Who attends to whom: {name}"),
-        note: match structure.edges {
-            Some(_) => &found,
-            None => "True edges are not known.",
-        },
+        note: &note,
         description: &format!(
             "{} nodes in four columns, visit, diagnoses, treatments and labs, and {} lines between them by \
              their attention in {name}.",
@@ -53,7 +66,7 @@ pub fn graph(structure: &Structure, layer: usize) -> String {
         height: plan.height,
         body: element("g").with(plan.lines(&links, strongest)).with(plan.headings()).with(plan.boxes()),
     };
-    page.draw()
+    Graph { svg: page.draw(), left_out }
 }
 
 /// Where things are.
@@ -215,7 +228,7 @@ mod tests {
     #[test]
     fn true_edges_are_red_and_missed_ones_dashed() {
         let structure = Structure { edges: Some(vec![(0, 1), (1, 3)]), ..small() };
-        let svg = graph(&structure, 0);
+        let svg = graph(&structure, 0).svg;
         assert_well_formed(&svg);
         // Columns are 80 wide and 150 apart.
         let found = "<g fill=\"none\" stroke=\"#D55E00\">\
@@ -232,7 +245,7 @@ mod tests {
     fn labels_are_escaped_and_whole_when_the_mouse_rests_on_them() {
         let mut structure = small();
         structure.nodes[2].label = format!("<&\"{}", "x".repeat(100));
-        let svg = graph(&structure, 0);
+        let svg = graph(&structure, 0).svg;
         assert_well_formed(&svg);
         let whole = format!("&lt;&amp;&quot;{}", "x".repeat(100));
         assert!(texts(&svg, "title").contains(&whole.as_str()));
@@ -270,8 +283,18 @@ mod tests {
     #[test]
     fn nobody_attends_to_anybody() {
         let structure = Structure { edges: Some(vec![(0, 1)]), ..encounter([1, 0, 0], &["P"]) };
-        let svg = graph(&structure, 0);
+        let svg = graph(&structure, 0).svg;
         assert_well_formed(&svg);
         assert!(svg.contains(">0 true edges found, 1 missed"));
+    }
+
+    #[test]
+    fn a_picture_of_many_nodes_says_what_it_leaves_out() {
+        let mut structure = encounter([60, 0, 0], &["P"]);
+        structure.layers[0].attention.fill(0.1);
+        let Graph { svg, left_out } = graph(&structure, 0);
+        assert_eq!(left_out, 61 * 60 / 2 - 1500);
+        assert_eq!(svg.matches("<path").count(), 1500 + legend(false, 0.1).len());
+        assert!(svg.contains(">True edges are not known. 330 weaker links are left out.<"), "{svg}");
     }
 }

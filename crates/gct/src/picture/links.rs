@@ -1,6 +1,13 @@
 //! Which pairs of nodes attend to each other, and whether they should.
 
+use itertools::Itertools;
+use rustc_hash::FxHashSet;
+
 use super::{Kind, Structure};
+
+/// Links without a true edge that are drawn: more are neither seen nor quickly drawn. The page of a report
+/// draws as many.
+const DRAWN: usize = 1500;
 
 /// Attention below this share of what its giver's favourite gets would not be seen.
 const VISIBLE: f64 = 0.01;
@@ -25,13 +32,46 @@ pub(super) enum Mark {
     Missed,
 }
 
-/// The links of one layer, those to be drawn on top last.
-pub(super) fn links(structure: &Structure, layer: usize) -> Vec<Link> {
+/// The links of a layer.
+pub(super) struct Links {
+    /// The true edges and the strongest others, those to be drawn on top last.
+    pub(super) drawn: Vec<Link>,
+    /// How many others there are.
+    pub(super) left_out: usize,
+}
+
+impl Links {
+    pub(super) fn of(structure: &Structure, layer: usize) -> Self {
+        Links::strongest(structure, layer, DRAWN)
+    }
+
+    fn strongest(structure: &Structure, layer: usize, most: usize) -> Self {
+        let mut others = 0;
+        let weaker = |a: &Link, b: &Link| b.strength.total_cmp(&a.strength).then(a.ends.cmp(&b.ends));
+        // Never all of them: those of thousands of nodes would fill the memory.
+        let mut drawn: Vec<Link> = links(structure, layer)
+            .filter(|link| link.mark == Mark::Other)
+            .inspect(|_| others += 1)
+            .k_smallest_by(most, weaker)
+            .collect();
+        let left_out = others - drawn.len();
+        drawn.extend(links(structure, layer).filter(|link| link.mark != Mark::Other));
+        let below = |a: &Link, b: &Link| {
+            a.mark.cmp(&b.mark).then(a.strength.total_cmp(&b.strength)).then(a.ends.cmp(&b.ends))
+        };
+        drawn.sort_unstable_by(below);
+        Links { drawn, left_out }
+    }
+}
+
+/// The true edges of a layer, and the pairs whose attention can be seen.
+fn links(structure: &Structure, layer: usize) -> impl Iterator<Item = Link> {
     let nodes = structure.nodes.len();
     let giving: Vec<Giving> = (0..nodes).map(|node| Giving::of(structure, layer, node)).collect();
+    let ordered = |&(a, b): &(usize, usize)| (a.min(b), a.max(b));
+    let edges: FxHashSet<(usize, usize)> = structure.edges.iter().flatten().map(ordered).collect();
     let kind = |node: usize| structure.nodes[node].kind;
-    let mut links = Vec::new();
-    for (a, b) in (0..nodes).flat_map(|a| (a + 1..nodes).map(move |b| (a, b))) {
+    let link = move |(a, b): (usize, usize)| {
         let given = [(a, b), (b, a)].map(|(from, to)| {
             let share = structure.attention(layer, from, to).unwrap_or(0.0);
             (share, giving[from].most, giving[from].means[kind(to) as usize])
@@ -39,17 +79,16 @@ pub(super) fn links(structure: &Structure, layer: usize) -> Vec<Link> {
         let seen = given.iter().any(|&(share, most, _)| share > 0.0 && share >= VISIBLE * most);
         // Equal shares are all average, whatever rounding says.
         let found = given.iter().any(|&(share, _, mean)| share > 0.0 && share >= mean * (1.0 - 1e-6));
-        let mark = match structure.is_true_edge(a, b) {
+        let mark = match edges.contains(&(a, b)) {
             true if found => Mark::Found,
             true => Mark::Missed,
             false if seen => Mark::Other,
-            false => continue,
+            false => return None,
         };
         let ends = if kind(a) <= kind(b) { (a, b) } else { (b, a) };
-        links.push(Link { ends, strength: given[0].0.max(given[1].0), mark });
-    }
-    links.sort_by(|a, b| a.mark.cmp(&b.mark).then(a.strength.total_cmp(&b.strength)));
-    links
+        Some(Link { ends, strength: given[0].0.max(given[1].0), mark })
+    };
+    (0..nodes).flat_map(move |a| (a + 1..nodes).map(move |b| (a, b))).filter_map(link)
 }
 
 /// What a node gives to others, where it is not zero.
@@ -84,7 +123,11 @@ mod tests {
     }
 
     fn found(structure: &Structure) -> Vec<((usize, usize), f32, Mark)> {
-        links(structure, 0).iter().map(|link| (link.ends, link.strength as f32, link.mark)).collect()
+        marked(&Links::of(structure, 0))
+    }
+
+    fn marked(links: &Links) -> Vec<((usize, usize), f32, Mark)> {
+        links.drawn.iter().map(|link| (link.ends, link.strength as f32, link.mark)).collect()
     }
 
     #[test]
@@ -129,5 +172,17 @@ mod tests {
         let mut structure = with_edges(&[(1, 2)], small());
         structure.layers[0].attention.fill(f32::NAN);
         assert_eq!(found(&structure), [((1, 2), 0.0, Mark::Missed)]);
+    }
+
+    #[test]
+    fn of_too_many_links_the_strongest_are_drawn_and_all_true_edges() {
+        let mut structure = with_edges(&[(1, 3)], small());
+        structure.layers[0].attention.fill(0.1);
+        structure.layers[0].attention[4..8].copy_from_slice(&[0.5, 0.0, 0.4, 0.1]);
+        let links = Links::strongest(&structure, 0, 2);
+        let expected = [((1, 2), 0.4, Mark::Other), ((0, 1), 0.5, Mark::Other), ((1, 3), 0.1, Mark::Found)];
+        assert_eq!((marked(&links), links.left_out), (expected.to_vec(), 3));
+        let none = Links::strongest(&structure, 0, 0);
+        assert_eq!((none.drawn.len(), none.left_out), (1, 5));
     }
 }

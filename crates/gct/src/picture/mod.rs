@@ -14,7 +14,7 @@ mod svg;
 
 pub use bars::bars;
 pub use curves::{Line, Series, curves};
-pub use graph::graph;
+pub use graph::{Graph, graph};
 
 use serde::Serialize;
 

@@ -1,5 +1,6 @@
 //! What a model believes about one encounter: who attends to whom, and what it predicts.
 
+use itertools::Itertools;
 use serde::Serialize;
 
 use super::score::code_of;
@@ -52,16 +53,18 @@ impl Explanation {
         self.structure.layers.iter().cloned().chain(answer).collect()
     }
 
-    /// The links of a block, one per pair of nodes of which one attends to the other, the strongest first: the two nodes, and the mean
-    /// of the attention both ways.
-    pub fn links(&self, layer: usize) -> Vec<(usize, usize, f32)> {
+    /// The strongest links of a block, the strongest first: two nodes of which one attends to the other,
+    /// and the mean of the attention both ways.
+    pub fn links(&self, layer: usize, most: usize) -> Vec<(usize, usize, f32)> {
         let (nodes, attention) = (self.structure.nodes.len(), &self.structure.layers[layer].attention);
-        let mut links: Vec<(usize, usize, f32)> = pairs(nodes)
+        let weaker = |a: &(usize, usize, f32), b: &(usize, usize, f32)| {
+            b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1)))
+        };
+        pairs(nodes)
             .map(|(i, j)| (i, j, 0.5 * (attention[i * nodes + j] + attention[j * nodes + i])))
             .filter(|(.., weight)| *weight > 0.0)
-            .collect();
-        links.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
-        links
+            .k_smallest_by(most, weaker)
+            .collect()
     }
 
     /// Whether two nodes are connected, where that is known.

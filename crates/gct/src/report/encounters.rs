@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::cells;
 use super::links::Links;
 use super::{LayerName, Link, NamedCurves, Options, round};
 use crate::dataset::Dataset;
@@ -71,12 +72,8 @@ pub(super) fn look(
         &mut reader,
         |encounter| task.asks(encounter, &columns) && asker.can_ask(encounter),
         |encounters| {
-            let answers = asker.answers(encounters)?;
-            let attention = |one: &Encounter| attention_of(asker.model(), &asker.example(one));
-            let attentions = encounters
-                .chunks(LOOKED_AT)
-                .flat_map(|some| some.par_iter().map(attention).collect::<Vec<Vec<Vec<f32>>>>());
-            for ((encounter, logits), attention) in encounters.iter().zip(answers).zip(attentions) {
+            for said in encounters.chunks(LOOKED_AT).flat_map(|some| say(asker, some)) {
+                let (encounter, logits, attention) = said?;
                 let (nodes, adjacency) = (graph::Nodes::of(encounter).len(), graph::adjacency(encounter));
                 curves.add(encounter, adjacency.as_deref(), &logits);
                 let all = explainer.layers(nodes, attention, &logits);
@@ -109,9 +106,24 @@ pub(super) fn look(
         kept,
         layers,
         matrices: (!options.live).then(|| matrices.finish()),
-        curves: curves.finish(options.min_cell),
+        curves: curves.finish(options.min_cell, done),
         links: links.finish(options.min_cell),
     })
+}
+
+/// What a model says of an encounter: its logits, and the attention of each block.
+type Said<'a> = (&'a Encounter, Vec<f32>, Vec<Vec<f32>>);
+
+/// What a model says of some encounters; an error in place of all if an answer is not a number.
+fn say<'a>(asker: &Asker<'_>, encounters: &'a [Encounter]) -> Vec<Result<Said<'a>>> {
+    let answers = match asker.answers(encounters) {
+        Ok(answers) => answers,
+        Err(error) => return vec![Err(error)],
+    };
+    let one = |(encounter, logits): (&'a Encounter, Vec<f32>)| {
+        Ok((encounter, logits, attention_of(asker.model(), &asker.example(encounter))))
+    };
+    encounters.par_iter().zip(answers).map(one).collect()
 }
 
 fn row(
@@ -191,9 +203,16 @@ impl CurvesOfTask {
         }
     }
 
-    fn finish(self, min_cell: u64) -> Vec<NamedCurves> {
-        let named =
-            |(name, tally): (String, CurveTally)| Some(NamedCurves { name, curves: tally.curves(min_cell)? });
+    /// The curves over so many encounters, if these are enough. Those of a label tell how many have it, and
+    /// by subtraction how many have neither yes nor no.
+    fn finish(self, min_cell: u64, asked: u64) -> Vec<NamedCurves> {
+        let of_pairs = self.columns.is_empty();
+        let named = |(name, tally): (String, CurveTally)| {
+            let predictions = tally.predictions();
+            let is_told = of_pairs || cells::is_told(predictions, asked, min_cell);
+            let curves = tally.curves(min_cell).filter(|_| is_told && !cells::is_small(asked, min_cell))?;
+            Some(NamedCurves { name, predictions, curves })
+        };
         self.tallies.into_iter().filter_map(named).collect()
     }
 }

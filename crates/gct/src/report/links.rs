@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::cells::is_told;
 use super::round;
 use crate::graph::Nodes;
 use crate::record::{CodeKind, Encounter};
@@ -90,11 +91,6 @@ impl Links {
         };
         sums.into_iter().map(link).collect()
     }
-}
-
-/// Whether so many of all are told: not if they are few, or the others are.
-fn is_told(some: u64, all: u64, min_cell: u64) -> bool {
-    ![some, all - some].iter().any(|cell| (1..min_cell).contains(cell))
 }
 
 #[cfg(test)]

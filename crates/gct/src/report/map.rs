@@ -11,44 +11,63 @@ use super::round;
 /// Neighbours that are told of each code.
 const NEIGHBOURS: usize = 10;
 
+/// Codes on a map at most. Each is compared with each, and a browser draws them all whenever the mouse moves.
+const MAPPED: usize = 20_000;
+
 /// More rounds than any spectrum needs that a picture can show.
 const ROUNDS: usize = 500;
 
 /// Where each code is, and what is near it. Everything is in the order of the vectors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Map {
-    /// Along the direction in which they vary most.
-    pub x: Vec<f64>,
+    /// Along the direction in which they vary most; `None` of a code that is not on the map.
+    pub x: Vec<Option<f64>>,
     /// Along the next.
-    pub y: Vec<f64>,
+    pub y: Vec<Option<f64>>,
     /// The share of the variance that each direction has.
     pub explained: [f64; 2],
-    /// The nearest codes, the nearest first.
+    /// The nearest codes on the map, the nearest first.
     pub neighbours: Vec<Vec<usize>>,
     /// The cosine of the angle to each of them.
     pub similarity: Vec<Vec<f64>>,
 }
 
 impl Map {
-    /// The map of some vectors; `None` if there are fewer than three.
-    pub(super) fn of(vectors: &[&[f32]]) -> Option<Self> {
+    /// The map of codes with these vectors and counts: of all, or of the most frequent 20,000. `None` if
+    /// there are fewer than three.
+    pub(super) fn of(vectors: &[&[f32]], counts: &[u64]) -> Option<Self> {
+        Map::of_most_frequent(MAPPED, vectors, counts)
+    }
+
+    fn of_most_frequent(most: usize, vectors: &[&[f32]], counts: &[u64]) -> Option<Self> {
         if vectors.len() < 3 {
             return None;
         }
-        let ([x, y], explained) = principal(vectors);
-        let nearest = nearest(vectors);
+        let places = most_frequent(most, counts);
+        let mapped: Vec<&[f32]> = places.iter().map(|place| vectors[*place]).collect();
+        let ([x, y], explained) = principal(&mapped);
+        let (mut neighbours, mut similarity) = (vec![vec![]; vectors.len()], vec![vec![]; vectors.len()]);
         let two_digits = |cosine: f64| (cosine * 100.0).round() / 100.0;
-        Some(Map {
-            x,
-            y,
-            explained: explained.map(round),
-            similarity: nearest
-                .iter()
-                .map(|near| near.iter().map(|one| two_digits(one.1)).collect())
-                .collect(),
-            neighbours: nearest.iter().map(|near| near.iter().map(|one| one.0).collect()).collect(),
-        })
+        for (place, near) in places.iter().zip(nearest(&mapped)) {
+            neighbours[*place] = near.iter().map(|one| places[one.0]).collect();
+            similarity[*place] = near.iter().map(|one| two_digits(one.1)).collect();
+        }
+        let spread = |values: Vec<f64>| {
+            let mut all = vec![None; vectors.len()];
+            places.iter().zip(values).for_each(|(place, value)| all[*place] = Some(value));
+            all
+        };
+        Some(Map { x: spread(x), y: spread(y), explained: explained.map(round), neighbours, similarity })
     }
+}
+
+/// The places of the largest counts, ascending; of equal ones the first.
+fn most_frequent(most: usize, counts: &[u64]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..counts.len()).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(counts[*place]));
+    places.truncate(most);
+    places.sort_unstable();
+    places
 }
 
 /// The coordinates along the first two principal directions, and their shares of the variance.
@@ -115,32 +134,68 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+/// Vectors that are compared with another at a time, in lanes that the processor adds up side by side.
+const LANES: usize = 16;
+
+/// Vectors whose neighbours are looked for together, so that what they are compared with is read from
+/// memory once for all.
+const TOGETHER: usize = 64;
+
 /// The nearest of the others by cosine, for each vector.
 fn nearest(vectors: &[&[f32]]) -> Vec<Vec<(usize, f64)>> {
-    let units: Vec<Vec<f32>> = (vectors.iter())
-        .map(|vector| {
-            let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-            vector.iter().map(|value| value / length).collect()
-        })
-        .collect();
-    let of_one = |place: usize| {
-        let unit = &units[place];
-        let cosine = |other: &Vec<f32>| f64::from(unit.iter().zip(other).map(|(a, b)| a * b).sum::<f32>());
-        let mut others: Vec<(usize, f64)> = units
-            .iter()
-            .enumerate()
-            .filter(|(n, _)| *n != place)
-            .map(|(n, other)| (n, cosine(other)))
-            .collect();
-        let nearer = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if others.len() > NEIGHBOURS {
-            others.select_nth_unstable_by(NEIGHBOURS, nearer);
-            others.truncate(NEIGHBOURS);
+    let units: Vec<Vec<f32>> = vectors.iter().map(|vector| unit(vector)).collect();
+    let blocks: Vec<Vec<f32>> = units.chunks(LANES).map(interleaved).collect();
+    let some = |(chunk, own): (usize, &[Vec<f32>])| {
+        let mut found = vec![Nearest::default(); own.len()];
+        for (block, others) in blocks.iter().enumerate() {
+            for (n, (unit, nearest)) in own.iter().zip(&mut found).enumerate() {
+                let places = (block * LANES..units.len()).zip(cosines(unit, others));
+                places.filter(|(place, _)| *place != chunk * TOGETHER + n).for_each(|one| nearest.add(one));
+            }
         }
-        others.sort_unstable_by(nearer);
-        others
+        found
     };
-    (0..vectors.len()).into_par_iter().map(of_one).collect()
+    units.par_chunks(TOGETHER).enumerate().flat_map_iter(some).map(|nearest| nearest.0).collect()
+}
+
+fn unit(vector: &[f32]) -> Vec<f32> {
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+    vector.iter().map(|value| value / length).collect()
+}
+
+/// The first numbers of all vectors, then the second, and so on: a lane per vector, empty ones last.
+fn interleaved(vectors: &[Vec<f32>]) -> Vec<f32> {
+    let lane = |lane: usize, position: usize| vectors.get(lane).map_or(0.0, |vector| vector[position]);
+    (0..vectors[0].len()).flat_map(|position| (0..LANES).map(move |n| lane(n, position))).collect()
+}
+
+/// The cosine of the angle to each of a block of interleaved unit vectors. Each is summed up from the first
+/// number to the last, as `Iterator::sum` would, so that the lanes change no digit.
+fn cosines(unit: &[f32], others: &[f32]) -> [f64; LANES] {
+    let mut sums = [-0.0f32; LANES];
+    for (value, lanes) in unit.iter().zip(others.chunks_exact(LANES)) {
+        sums.iter_mut().zip(lanes).for_each(|(sum, lane)| *sum += value * lane);
+    }
+    sums.map(f64::from)
+}
+
+/// The nearest so far, the nearest first: never more than are told, or memory would grow with the square of
+/// the vocabulary.
+#[derive(Debug, Clone, Default)]
+struct Nearest(Vec<(usize, f64)>);
+
+impl Nearest {
+    /// Of equal ones that stays before which came before.
+    fn add(&mut self, (place, cosine): (usize, f64)) {
+        let is_nearer = |other: &(usize, f64)| other.1.total_cmp(&cosine).is_ge();
+        // Of thousands of vectors nearly all are farther away than the last.
+        if self.0.get(NEIGHBOURS - 1).is_some_and(is_nearer) {
+            return;
+        }
+        let rank = self.0.partition_point(is_nearer);
+        self.0.truncate(NEIGHBOURS - 1);
+        self.0.insert(rank, (place, cosine));
+    }
 }
 
 #[cfg(test)]
@@ -156,8 +211,9 @@ mod tests {
                 [3.0 * angle.cos() + 5.0, 3.0 * angle.cos(), angle.sin()]
             })
             .collect();
-        let map = Map::of(&points.iter().map(|point| &point[..]).collect::<Vec<_>>()).expect("40 points");
-        for (n, (x, y)) in map.x.iter().zip(&map.y).enumerate() {
+        let points: Vec<&[f32]> = points.iter().map(|point| &point[..]).collect();
+        let map = Map::of(&points, &[1; 40]).expect("40 points");
+        for (n, (x, y)) in map.x.iter().flatten().zip(map.y.iter().flatten()).enumerate() {
             let angle = n as f64 / 40.0 * std::f64::consts::TAU;
             let expected = (18f64.sqrt() * angle.cos(), angle.sin());
             assert!((x - expected.0).abs() < 1e-3 && (y - expected.1).abs() < 1e-3, "{n}: {x} {y}");
@@ -168,7 +224,7 @@ mod tests {
     #[test]
     fn neighbours_are_those_of_the_smallest_angle() {
         let vectors: [&[f32]; 4] = [&[1.0, 0.0], &[10.0, 1.0], &[0.0, 1.0], &[-1.0, 0.0]];
-        let map = Map::of(&vectors).expect("four vectors");
+        let map = Map::of(&vectors, &[1; 4]).expect("four vectors");
         assert_eq!(map.neighbours[0], [1, 2, 3]);
         assert_eq!(map.similarity[0][2], -1.0);
         assert_eq!(map.neighbours[3], [2, 1, 0]);
@@ -177,9 +233,47 @@ mod tests {
     #[test]
     fn what_does_not_vary_has_a_place_too() {
         let same: [&[f32]; 3] = [&[0.0, 0.0], &[0.0, 0.0], &[0.0, 0.0]];
-        let map = Map::of(&same).expect("three vectors");
-        assert_eq!(map.x, [0.0; 3]);
+        let map = Map::of(&same, &[1; 3]).expect("three vectors");
+        assert_eq!(map.x, [Some(0.0); 3]);
         assert_eq!(map.explained, [0.0; 2]);
-        assert_eq!(Map::of(&same[..2]), None);
+        assert_eq!(Map::of(&same[..2], &[1; 2]), None);
+    }
+
+    /// Vectors of three small whole numbers: many are at the same angle.
+    fn many() -> Vec<[f32; 3]> {
+        (0u16..150).map(|n| [n % 5, n / 5 % 6, n % 7].map(|value| f32::from(value) - 2.0)).collect()
+    }
+
+    #[test]
+    fn neighbours_are_those_of_a_list_of_all_cosines() {
+        let vectors = many();
+        let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();
+        let units: Vec<Vec<f32>> = vectors.iter().map(|vector| unit(vector)).collect();
+        for (place, near) in nearest(&vectors).iter().enumerate() {
+            let cosine = |other: &[f32]| units[place].iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
+            let mut all: Vec<(usize, f64)> = (units.iter().enumerate())
+                .filter(|(other, _)| *other != place)
+                .map(|(other, unit)| (other, f64::from(cosine(unit))))
+                .collect();
+            all.sort_by(|a, b| b.1.total_cmp(&a.1));
+            assert_eq!(near, &all[..NEIGHBOURS], "of {place}");
+        }
+    }
+
+    #[test]
+    fn lists_of_neighbours_do_not_grow_with_the_vocabulary() {
+        let vectors = many();
+        let near = nearest(&vectors.iter().map(|vector| &vector[..]).collect::<Vec<_>>());
+        assert!(near.iter().all(|near| near.capacity() <= 2 * NEIGHBOURS));
+    }
+
+    #[test]
+    fn of_too_many_codes_the_most_frequent_are_on_the_map() {
+        let vectors: [&[f32]; 5] = [&[1.0, 0.0], &[0.0, 1.0], &[10.0, 1.0], &[1.0, 1.0], &[-1.0, 0.0]];
+        let map = Map::of_most_frequent(3, &vectors, &[7, 2, 9, 2, 2]).expect("five vectors");
+        assert_eq!(map.x.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false, false]);
+        assert_eq!(map.neighbours, [vec![2, 1], vec![2, 0], vec![0, 1], vec![], vec![]]);
+        let alone = Map::of(&vectors[..3], &[1; 3]).expect("three vectors");
+        assert_eq!((&map.x[..3], &map.y[..3]), (&alone.x[..], &alone.y[..]), "others have no part in it");
     }
 }

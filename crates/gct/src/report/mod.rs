@@ -4,6 +4,7 @@
 //! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no count below it is told, and codes
 //! that occur in fewer encounters are left out.
 
+mod cells;
 mod encounters;
 mod html;
 mod links;
@@ -12,6 +13,7 @@ mod map;
 use serde::Serialize;
 use toml::{Table, Value};
 
+use cells::{Numbers, Overlap, is_small};
 pub use encounters::Row;
 pub use html::{Page, html, page};
 pub use links::Link;
@@ -124,6 +126,9 @@ pub struct RunReport {
     /// The encounters themselves, for a server to ask about.
     #[serde(skip)]
     pub kept: Vec<Encounter>,
+    /// How many were asked about, also where that is not told.
+    #[serde(skip)]
+    asked: u64,
 }
 
 /// The form of a question.
@@ -138,14 +143,14 @@ enum Asks {
 #[derive(Debug, Clone, Serialize)]
 struct About {
     source: String,
-    encounters: u64,
-    training: u64,
-    asked: u64,
+    encounters: Option<u64>,
+    training: Option<u64>,
+    asked: Option<u64>,
     left_out: Option<u64>,
     /// Encounters of other data whose subjects the run learned from.
-    overlap: Option<u64>,
+    learned_from: Option<u64>,
     /// Why the metrics are not to be believed.
-    warning: Option<String>,
+    warning: Option<&'static str>,
     codes: PerKind<usize>,
 }
 
@@ -179,6 +184,9 @@ struct LearningEntry {
 #[derive(Debug, Clone, Serialize)]
 struct NamedCurves {
     name: String,
+    /// How many predictions the curves are of.
+    #[serde(skip)]
+    predictions: u64,
     #[serde(flatten)]
     curves: Curves,
 }
@@ -189,7 +197,7 @@ struct Codes {
     kind: Vec<u8>,
     code: Vec<String>,
     description: Vec<Option<String>>,
-    count: Vec<u64>,
+    count: Vec<Option<u64>>,
 }
 
 /// A part of a model that can be looked at.
@@ -206,7 +214,7 @@ struct StructureFigures {
     kl_truth_attention: Vec<Option<f64>>,
     entropy: Vec<Option<f64>>,
     edges_aucpr: Vec<Option<f64>>,
-    encounters: u64,
+    encounters: Option<u64>,
 }
 
 /// Looks at runs; `progress` hears how many encounters were asked about, each twice, and can end it with an error.
@@ -228,8 +236,8 @@ pub fn gather(
     let (mut runs, mut about, mut done) = (Vec::new(), Vec::new(), 0);
     for one in looked {
         let report = of_run(one, options, &|now| progress(done + now))?;
-        done += 2 * report.data.asked;
-        about.push(asked_about(one, report.data.asked));
+        done += 2 * report.asked;
+        about.push(asked_about(one, report.asked));
         runs.push(report);
     }
     let groups = groups(&about);
@@ -272,10 +280,10 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
     let frozen = Askable::new(&model);
     let evaluation =
         evaluate::with(run, (&model, frozen.clone()), dataset, *test_set, options.bootstrap, progress)?;
-    let asked = evaluation.encounters;
+    let (asked, min_cell) = (evaluation.encounters, options.min_cell);
     let seen = encounters::look((run, frozen), dataset, *test_set, options, &|now| progress(asked + now))?;
     let rows = model.embedding_rows();
-    let told = Told::new(run, options.min_cell);
+    let told = Told::new(run, min_cell);
     let vectors: Vec<&[f32]> =
         told.codes.iter().map(|(kind, id)| model.embedding(rows.code(*kind, *id))).collect();
     Ok(RunReport {
@@ -285,26 +293,16 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
         task: settings.task.to_string(),
         asks: asks(&settings.task),
         part: evaluation.split,
-        data: About {
-            source: run.manifest().dataset.source.clone(),
-            encounters: dataset.manifest().encounters,
-            training: run.manifest().training_encounters,
-            asked,
-            left_out: Some(evaluation.left_out).filter(|count| !(1..options.min_cell).contains(count)),
-            overlap: Some(evaluation.overlap.encounters)
-                .filter(|count| !(1..options.min_cell).contains(count)),
-            warning: evaluation.overlap.warning(),
-            codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
-        },
+        data: about(looked, &evaluation, min_cell),
         settings: flat(&overrides::table(settings)),
         steps: entries.last().map_or(0, |entry| entry.step),
         seconds: round(entries.last().map_or(0.0, |entry| entry.seconds)),
-        figures: figures(&evaluation.scores),
-        // Where there is no curve, one of the two answers is too rare to be told.
-        labels: (evaluation.labels.iter())
-            .filter(|(name, _)| options.min_cell <= 1 || seen.curves.iter().any(|curve| curve.name == *name))
-            .map(|(name, scores)| LabelFigures { name: name.clone(), figures: figures(scores) })
-            .collect(),
+        figures: figures(
+            &evaluation.scores,
+            predictions(&settings.task, asked, &seen.curves, min_cell),
+            min_cell,
+        ),
+        labels: label_figures(&evaluation, &seen.curves, min_cell),
         learning: Learning {
             metric: settings.task.selection().name(),
             entries: (entries.iter())
@@ -317,14 +315,42 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
         },
         curves: seen.curves,
         codes: told.names(run),
-        structure: structure(&evaluation, &seen.layers),
+        structure: structure(&evaluation, &seen.layers, min_cell),
         layers: seen.layers,
         encounters: seen.rows,
         matrices: seen.matrices,
-        links: told.links(seen.links),
-        map: Map::of(&vectors),
+        links: told.links(seen.links, asked),
+        map: Map::of(&vectors, &told.counts),
         kept: seen.kept,
+        asked,
     })
+}
+
+fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
+    let Looked { run, dataset, test_set, .. } = looked;
+    let overlap = match test_set.which {
+        Which::Part(Part::Train) => Overlap::Same,
+        Which::Part(_) if run.is_of(dataset) => Overlap::Apart,
+        Which::Part(_) | Which::All => Overlap::Some,
+    };
+    let counts = [
+        dataset.manifest().encounters,
+        run.manifest().training_encounters,
+        evaluation.encounters,
+        evaluation.left_out,
+    ];
+    let Numbers { encounters, training, asked, left_out } = Numbers::told(counts, overlap, min_cell);
+    About {
+        source: run.manifest().dataset.source.clone(),
+        encounters,
+        training,
+        asked,
+        left_out,
+        // One more count would give another by subtraction.
+        learned_from: (min_cell <= 1).then_some(evaluation.overlap.encounters),
+        warning: evaluation.overlap.warning(),
+        codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
+    }
 }
 
 fn asks(task: &Task) -> Asks {
@@ -335,18 +361,50 @@ fn asks(task: &Task) -> Asks {
     }
 }
 
-fn figures(scores: &Scores) -> Vec<NamedFigure> {
-    let figure = |(name, figure): &(&'static str, crate::metric::Figure)| NamedFigure {
-        name,
-        value: figure.value,
-        low: figure.interval.map(|ends| ends[0]),
-        high: figure.interval.map(|ends| ends[1]),
+/// How many predictions the metrics over all of them are of; `None` if the metrics are not told. Without
+/// the curves of a label one of its two answers is rare, and the metrics of all labels together would give
+/// those of one by subtraction.
+fn predictions(task: &Task, asked: u64, curves: &[NamedCurves], min_cell: u64) -> Option<u64> {
+    let expected = match task {
+        Task::MaskedDiagnosis => return (!is_small(asked, min_cell)).then_some(asked),
+        Task::GraphReconstruction => 1,
+        task => task.labels().len(),
+    };
+    let sum = curves.iter().map(|curves| curves.predictions).sum();
+    (min_cell <= 1 || curves.len() == expected).then_some(sum)
+}
+
+/// The metrics of so many predictions, without values if these are not told.
+fn figures(scores: &Scores, predictions: Option<u64>, min_cell: u64) -> Vec<NamedFigure> {
+    // Times the number of predictions, accuracy is a count.
+    let is_told = |name: &str, value: f64| {
+        let right = |all: u64| (value * all as f64).round() as u64;
+        predictions.is_some_and(|all| name != "accuracy" || cells::is_told(right(all), all, min_cell))
+    };
+    let figure = |(name, figure): &(&'static str, crate::metric::Figure)| {
+        let interval = figure.interval.filter(|_| figure.value.is_some_and(|value| is_told(name, value)));
+        NamedFigure {
+            name,
+            value: figure.value.filter(|value| is_told(name, *value)),
+            low: interval.map(|ends| ends[0]),
+            high: interval.map(|ends| ends[1]),
+        }
     };
     scores.0.iter().map(figure).collect()
 }
 
-fn structure(evaluation: &Evaluation, layers: &[LayerName]) -> Option<StructureFigures> {
-    let structure = evaluation.structure.as_ref()?;
+/// The metrics of each label; not of one without curves, since one of its two answers is too rare to be told.
+fn label_figures(evaluation: &Evaluation, curves: &[NamedCurves], min_cell: u64) -> Vec<LabelFigures> {
+    let of_label = |(name, scores): &(String, Scores)| {
+        let own = curves.iter().find(|curve| curve.name == *name);
+        let predictions = own.map(|curve| curve.predictions).or((min_cell <= 1).then_some(0))?;
+        Some(LabelFigures { name: name.clone(), figures: figures(scores, Some(predictions), min_cell) })
+    };
+    evaluation.labels.iter().filter_map(of_label).collect()
+}
+
+fn structure(evaluation: &Evaluation, layers: &[LayerName], min_cell: u64) -> Option<StructureFigures> {
+    let structure = evaluation.structure.as_ref().filter(|known| !is_small(known.encounters, min_cell))?;
     Some(StructureFigures {
         blocks: layers
             .iter()
@@ -357,45 +415,56 @@ fn structure(evaluation: &Evaluation, layers: &[LayerName]) -> Option<StructureF
         kl_truth_attention: structure.kl_truth_attention.blocks.clone(),
         entropy: structure.entropy.blocks.clone(),
         edges_aucpr: structure.edges_aucpr.blocks.clone(),
-        encounters: structure.encounters,
+        encounters: cells::is_told(structure.encounters, evaluation.encounters, min_cell)
+            .then_some(structure.encounters),
     })
 }
 
 /// The codes that are told: all, or those that enough encounters have.
 struct Told {
+    min_cell: u64,
     codes: Vec<(CodeKind, u32)>,
+    /// How many encounters have each of them.
+    counts: Vec<u64>,
     /// Where each of all codes is among them.
     places: Vec<Option<usize>>,
 }
 
 impl Told {
     fn new(run: &Run, min_cell: u64) -> Self {
-        let (mut codes, mut places) = (Vec::new(), Vec::new());
+        let (mut codes, mut counts, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for kind in CodeKind::ALL {
             for (id, code) in (0..).zip(&run.vocabulary()[kind]) {
                 let is_told = code.count >= min_cell;
                 places.push(is_told.then_some(codes.len()));
                 codes.extend(is_told.then_some((kind, id)));
+                counts.extend(is_told.then_some(code.count));
             }
         }
-        Told { codes, places }
+        Told { min_cell, codes, counts, places }
     }
 
     fn names(&self, run: &Run) -> Codes {
         let mut names = Codes::default();
-        for (kind, id) in &self.codes {
+        let encounters = run.manifest().dataset.encounters;
+        for ((kind, id), count) in self.codes.iter().zip(&self.counts) {
             let code = &run.vocabulary()[*kind][*id as usize];
             names.kind.push(1 + *kind as u8);
             names.code.push(code.code.clone());
             names.description.push(code.description.clone());
-            names.count.push(code.count);
+            names.count.push(cells::is_told(*count, encounters, self.min_cell).then_some(*count));
         }
         names
     }
 
-    fn links(&self, links: Vec<Link>) -> Vec<Link> {
+    /// Links between codes that are told; not one that tells, beside the counts of its codes, that few
+    /// encounters lack it.
+    fn links(&self, links: Vec<Link>, asked: u64) -> Vec<Link> {
         let link = |link: Link| {
-            Some(Link { cause: self.places[link.cause]?, effect: self.places[link.effect]?, ..link })
+            let (cause, effect) = (self.places[link.cause]?, self.places[link.effect]?);
+            let wholes = [self.counts[cause], self.counts[effect], asked];
+            let is_told = |all: &u64| cells::is_told(link.encounters, *all, self.min_cell);
+            wholes.iter().all(is_told).then_some(Link { cause, effect, ..link })
         };
         links.into_iter().filter_map(link).collect()
     }

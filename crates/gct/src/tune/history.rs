@@ -82,8 +82,7 @@ fn picture(tuning: &Tuning) -> String {
         Series { name: "each trial".into(), points: values.clone() },
     ];
     let settings = &tuning.plan.settings;
-    let title =
-        format!("Tuning {} on {}", settings.model.name(), settings.task.to_string().replace('_', " "));
+    let title = format!("Tuning {} on {}", settings.model.name(), settings.task.in_words());
     let metric = format!("validation {}", settings.task.selection().name());
     picture::curves(&title, "trial", &metric, &series, &[])
 }

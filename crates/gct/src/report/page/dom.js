@@ -79,6 +79,11 @@ function count(value, least) {
   return !known(value) && least > 0 ? "not told" : integer(value);
 }
 
+/** The same of a count that is told unless it is small itself. */
+function fewOr(value, least) {
+  return !known(value) && least > 0 ? `<${least}` : integer(value);
+}
+
 function duration(seconds) {
   if (!known(seconds)) return DASH;
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
@@ -86,7 +91,9 @@ function duration(seconds) {
   return minutes ? `${minutes} min ${Math.round(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
 }
 
+/** A name of ours to be read. Names that a user gave, as those of labels, stay as they are. */
 const words = name => clean(name).replace(/_/g, " ");
+const taskName = task => task.startsWith("label:") ? `label ${clean(task.slice(6))}` : words(task);
 
 /** Rows as a file for spreadsheets. They would compute a text that begins like a formula: an apostrophe prevents that. */
 function csv(rows) {

@@ -6,6 +6,7 @@ function mapSection(main, report, run, go) {
     main.append(h("section", h("h2", "Map of codes"), h("p.empty", "This report has no map of codes.")));
     return () => {};
   }
+  const mapped = map.x.filter(known).length;
   const kinds = new Set([1, 2, 3]);
   let chosen = null, under = null, zoom = 1, centre = [0.5, 0.5], points = [];
   const ranges = [map.x, map.y].map(values => {
@@ -27,7 +28,7 @@ function mapSection(main, report, run, go) {
     const height = Math.min(560, Math.max(320, width * 0.75));
     const scale = window.devicePixelRatio || 1;
     canvas = h("canvas", { width: Math.round(width * scale), height: Math.round(height * scale), tabindex: 0, role: "img",
-      "aria-label": `Map of ${codes.code.length} codes. Plus and minus zoom, arrow keys move; search beside it finds a code.` });
+      "aria-label": `Map of ${mapped} codes. Plus and minus zoom, arrow keys move; search beside it finds a code.` });
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
     // A finger scrolls the page until the map is larger than its frame.
@@ -177,7 +178,8 @@ function mapSection(main, report, run, go) {
   main.append(h("section", h("h2", "Map of codes"),
     h("p.muted", "Each point is a code. The nearer two points, the more alike the model's embeddings of the codes, as far as a plane can show it: ",
       `its two axes hold ${percent(map.explained?.[0])} and ${percent(map.explained?.[1])} of the differences. `,
-      "The list of similar codes uses all of them."),
+      "The list of similar codes uses all of them.",
+      mapped < codes.code.length && ` Of ${integer(codes.code.length)} codes the ${integer(mapped)} most frequent are on the map.`),
     h("div.controls", boxes, h("div.zoom", h("button", { type: "button", "aria-label": "Zoom in", click: () => zoomBy(1.5) }, "+"),
       h("button", { type: "button", "aria-label": "Zoom out", click: () => zoomBy(1 / 1.5) }, "−"),
       h("button", { type: "button", click: () => zoomBy(0) }, "Whole map"))),
@@ -188,8 +190,9 @@ function mapSection(main, report, run, go) {
     under = null;
     side.replaceChildren(...chosen === null ? [h("p.muted", "Choose a code on the map, or search for one, to see what is similar to it.")]
       : [h("h3", "Similar to ", h("bdi", { title: clean(codes.code[chosen]) }, shortened(codes.code[chosen], 16, 200))),
-        h("p.muted", "By cosine of their embeddings, 1 is the same direction."),
-        h("ol.results", map.neighbours[chosen].map((index, rank) => link(index, figure(map.similarity[chosen][rank], 2))))]);
+        ...known(map.x[chosen]) ? [h("p.muted", "By cosine of their embeddings, 1 is the same direction."),
+          h("ol.results", map.neighbours[chosen].map((index, rank) => link(index, figure(map.similarity[chosen][rank], 2))))]
+          : [h("p.muted", "It is not on the map, since more frequent codes fill it.")]]);
     say();
     plane.paint?.();
   };

@@ -6,14 +6,16 @@ function overviewSection(main, report, run) {
   const { data } = run;
   const codes = ["diagnosis", "treatment", "lab"].map(kind => `${integer(data.codes[kind])} ${kind}`).join(", ");
   const facts = [
-    ["Task", [words(run.task), h("span.muted", ASKS[run.asks] ?? "")]],
+    ["Task", [taskName(run.task), h("span.muted", ASKS[run.asks] ?? "")]],
     ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
     ["Data", [clean(data.source), h("span.muted", `${count(data.encounters, report.min_cell)} encounters; codes: ${codes}`)]],
     ["Training split", `${count(data.training, report.min_cell)} encounters`],
-    ["Asked about", [`${count(data.asked, report.min_cell)} encounters`, h("span.muted",
+    ["Asked about", [`${fewOr(data.asked, report.min_cell)} encounters`, h("span.muted",
       run.part === "all" ? "all of the data" : `the ${clean(run.part)} part`,
-      data.left_out ? `; ${integer(data.left_out)} could not be asked and were left out` : "")]],
+      data.left_out !== 0 ? `; ${fewOr(data.left_out, report.min_cell)} could not be asked and were left out` : "",
+      data.learned_from && !data.warning ? `; ${integer(data.learned_from)} of subjects that the run learned from were left out` : "")]],
   ];
+  if (data.warning) facts.unshift(["Warning", h("strong.warning", clean(data.warning))]);
   main.append(h("section", h("h2", h("bdi", clean(run.name))), h("div.columns",
     h("dl.facts", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))), h("div", figuresTable(run)))));
   main.append(comparison(report, run), learning(report, run), curves(report, run), settings(report));
@@ -22,7 +24,7 @@ function overviewSection(main, report, run) {
 function figuresTable(run) {
   // What a figure means is said once, not for each label again.
   const rows = run.figures.map(entry => ({ ...entry, meaning: FIGURES[entry.name]?.[1] }));
-  for (const label of run.labels ?? []) rows.push({ group: h("bdi", words(label.name)) }, ...label.figures);
+  for (const label of run.labels ?? []) rows.push({ group: h("bdi", clean(label.name)) }, ...label.figures);
   return table("Figures", [
     { name: "figure", cell: row => [figureName(row.name), row.meaning && h("span.muted.what", row.meaning)] },
     { name: "value, 95 % interval", number: true,
@@ -39,8 +41,8 @@ function groupNames(report) {
     if (names.has(run.group)) continue;
     const alone = report.runs.every(each => each.task !== run.task || each.group === run.group);
     const about = `${run.part === "all" ? "all" : `the ${clean(run.part)} part`} of ${clean(run.data.source)} data, ` +
-      `${count(run.data.asked, report.min_cell)} encounters`;
-    const name = alone ? words(run.task) : `${words(run.task)}: ${about}`;
+      `${fewOr(run.data.asked, report.min_cell)} encounters`;
+    const name = alone ? taskName(run.task) : `${taskName(run.task)}: ${about}`;
     taken.set(name, (taken.get(name) ?? 0) + 1);
     names.set(run.group, taken.get(name) > 1 ? `${name} (${taken.get(name)})` : name);
   }
@@ -129,7 +131,8 @@ function learning(report, run) {
 function curves(report, run) {
   if (!run.curves.length) {
     return h("section", h("h2", "Curves"), h("p.empty", run.asks === "diagnosis"
-      ? "A guess among many diagnoses has no curve of precision and recall." : "There are no curves for this run."));
+      ? "A guess among many diagnoses has no curve of precision and recall." : report.min_cell > 1
+        ? "Too few encounters have one of the two answers for curves to be told." : "There are no curves for this run."));
   }
   const place = h("div.columns.charts");
   const draw = name => {
@@ -160,7 +163,7 @@ function curves(report, run) {
           { name: "said", number: true, cell: bin => figure(bin.said, 3) }, { name: "happened", number: true, cell: bin => figure(bin.happened, 3) },
         ], bins) }));
   };
-  const select = h("select", { change: () => draw(select.value) }, run.curves.map(curve => h("option", { value: curve.name }, words(curve.name))));
+  const select = h("select", { change: () => draw(select.value) }, run.curves.map(curve => h("option", { value: curve.name }, clean(curve.name))));
   draw(run.curves[0].name);
   return h("section", h("h2", "Curves"), run.curves.length > 1 ? h("p", h("label", "Curves of ", select)) : null, place);
 }

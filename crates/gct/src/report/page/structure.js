@@ -12,14 +12,14 @@ function structureSection(main, report, run) {
   const { structure } = run;
   if (!structure) {
     main.append(h("section", h("h2", "Attention and truth"), h("p.empty", run.layers.length
-      ? "The true edges of these encounters are not known, so attention cannot be compared with them."
+      ? `The true edges of ${report.min_cell > 1 ? "enough of " : ""}these encounters are not known, so attention cannot be compared with them.`
       : "This model does not mix nodes, so it has no attention to compare with the true edges.")));
   } else {
     const lines = key => peers(report, run).filter(({ each }) => each.structure).map(({ each, look, strong }) => ({ name: each.name, look, strong,
       points: each.structure[key].flatMap((value, place) => place < structure.blocks.length && known(value) ? [[place, value]] : []) }));
     const last = structure.blocks.length - 1;
     main.append(h("section", h("h2", "Attention and truth"),
-      h("p.muted", `Over ${integer(structure.encounters)} encounters whose true edges are known, block by block.`),
+      h("p.muted", `Over ${known(structure.encounters) ? integer(structure.encounters) : "the"} encounters whose true edges are known, block by block.`),
       h("div.columns.charts.four", STRUCTURE.map(([key, title, note]) => {
         const series = lines(key);
         return lineChart({ title, note, height: 170, series, x: { name: "", names: structure.blocks, range: [-0.25, last + 0.25] },
