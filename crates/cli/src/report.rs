@@ -54,10 +54,10 @@ pub(crate) struct Arguments {
 }
 
 /// What a page tells.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct LookArguments {
-    /// Encounters of each run that can be looked at [default: 200; of a server 5000, or without a token
-    /// none of real patients; with --min-cell none]
+    /// Encounters of each run that can be looked at [default: 200; of a server 5000, none of real patients;
+    /// with --min-cell none]
     #[arg(long, value_name = "N")]
     pub(crate) encounters: Option<usize>,
 
@@ -65,9 +65,10 @@ pub(crate) struct LookArguments {
     #[arg(long)]
     pub(crate) with_ids: bool,
 
-    /// Show no encounter, no count from 1 to below N, and no code that fewer encounters have
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) min_cell: u64,
+    /// Show no encounter, no count from 1 to below N, and no code that fewer encounters have; 0 shows all
+    /// [default: 0; of a server with data of real patients 11, unless --encounters shows some]
+    #[arg(long, value_name = "N")]
+    pub(crate) min_cell: Option<u64>,
 
     /// How often subjects are drawn anew for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -77,14 +78,15 @@ pub(crate) struct LookArguments {
 impl LookArguments {
     /// What that means for a page that shows so many encounters unless told otherwise.
     pub(crate) fn options(&self, usual: usize) -> Result<Options> {
-        let encounters = self.encounters.unwrap_or(if self.min_cell > 1 { 0 } else { usual });
+        let min_cell = self.min_cell.unwrap_or_default();
+        let encounters = self.encounters.unwrap_or(if min_cell > 1 { 0 } else { usual });
         if self.with_ids && encounters == 0 {
             bail!("--with-ids is for the encounters on the page, and it shows none: leave it out");
         }
         Ok(Options {
             encounters,
             with_ids: self.with_ids,
-            min_cell: self.min_cell,
+            min_cell,
             bootstrap: Bootstrap { replicates: self.bootstrap, seed: 0 },
             ..Options::default()
         })

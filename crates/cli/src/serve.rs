@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
+use gct::report::Options;
 use gct::run::Run;
 use gct_serve::{Bound, Limits, Log, Page, Server, Settings, Token};
 use serde_json::json;
@@ -20,6 +21,15 @@ use crate::{STOP, terminal};
 
 /// Encounters the page shows unless told otherwise: their list is sent as a whole.
 const PAGE: usize = 5000;
+
+/// The smallest count that the page tells of real patients unless told otherwise: what most enclaves release.
+const MIN_CELL: u64 = 11;
+
+const SMALL_CELLS: &str = "the page shows no encounters, no count from 1 to 10 and no code of fewer encounters; \
+    --min-cell 0 shows all counts, --encounters N encounters as well";
+
+const NO_ENCOUNTERS: &str = "the page shows no encounters without --token-file; \
+    --encounters N shows them to everybody on this machine";
 
 /// Answer questions about encounters over HTTP: predictions, explanations, embeddings; and a page to explore them
 ///
@@ -90,6 +100,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         codes: arguments.max_codes as usize,
         connections: arguments.max_connections as usize,
         request: Duration::from_secs(arguments.timeout),
+        // Whatever was received has its time.
+        shutdown: Duration::from_secs(arguments.timeout) + (standard.shutdown - standard.request),
         ..standard
     };
     let log: Log = Box::new(say);
@@ -140,19 +152,15 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
     };
     let which = Which::default_for(run, &dataset);
     let bar = terminal::progress(2 * asked::about(run, &dataset, which), "looking at encounters", quiet);
-    // Whoever has an account on this machine could look at them.
-    let is_open = arguments.token_file.is_none() && dataset.manifest().source.kind != gct::synth::SOURCE;
-    if is_open && arguments.look.encounters.is_none() && !quiet {
-        say(
-            "the page shows no encounters without --token-file; --encounters N shows them to everybody on this machine",
-        );
+    let (options, hidden) = options(arguments, &dataset)?;
+    if let Some(line) = hidden.filter(|_| !quiet) {
+        say(line);
     }
-    let options = arguments.look.options(if is_open { 0 } else { PAGE })?;
     let page = Page::gather(run, &dataset, which, options, &heed(&bar));
     bar.finish_and_clear();
     match page {
         Ok(page) => Ok(Some(page)),
-        Err(error @ gct::Error::Interrupted) => Err(error.into()),
+        Err(error @ (gct::Error::Interrupted | gct::Error::Setting { .. })) => Err(error.into()),
         Err(error) if arguments.data.is_none() => {
             if !quiet {
                 say(&format!("there is no page: {error}"));
@@ -161,6 +169,25 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// What the page tells, and what to say about what it does not. Of real patients it tells as much as a report
+/// that may leave an enclave, unless told otherwise: a token keeps strangers out, but whoever has it need not
+/// be allowed to see single patients.
+fn options(arguments: &Arguments, dataset: &Dataset) -> Result<(Options, Option<&'static str>)> {
+    let look = &arguments.look;
+    if dataset.manifest().source.kind == gct::synth::SOURCE {
+        return Ok((look.options(PAGE)?, None));
+    }
+    let shows_encounters = look.encounters.is_some_and(|count| count > 0);
+    if look.min_cell.is_none() && !shows_encounters {
+        let look = LookArguments { min_cell: Some(MIN_CELL), ..look.clone() };
+        return Ok((look.options(0)?, Some(SMALL_CELLS)));
+    }
+    // Whoever has an account on this machine could look at them.
+    let is_open = arguments.token_file.is_none();
+    let hidden = (is_open && look.encounters.is_none()).then_some(NO_ENCOUNTERS);
+    Ok((look.options(if is_open { 0 } else { PAGE })?, hidden))
 }
 
 /// A line for whoever watches. If nobody does, it is served all the same.

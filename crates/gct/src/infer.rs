@@ -19,6 +19,10 @@ use crate::task::{self, Hide, Task, View};
 /// Encounters that one thread takes at a time.
 const SHARE: usize = 16;
 
+/// Numbers of a pool that is kept: many times what usual encounters need. One that a very large encounter has
+/// made larger is not kept.
+const KEPT: usize = 4 << 20;
+
 /// Encounters that are in memory at a time.
 pub(crate) const ROUND: usize = 4096;
 
@@ -456,7 +460,9 @@ impl<'a> Asker<'a> {
             let mut pool = free().pop().unwrap_or_default();
             let examples: Vec<Example> = questions.iter().map(&example).collect();
             let answers = ask(self.model(), &examples, &mut pool);
-            free().push(pool);
+            if pool.numbers() <= KEPT {
+                free().push(pool);
+            }
             answers
         };
         // What one thread takes anyway is quicker taken here than by a thread that has to be woken.

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 
 use crate::problem::Problem;
 
-/// The bytes that all bodies together may have.
+/// The bytes that all bodies, or all answers, together may have.
 pub(crate) struct Budget {
     used: AtomicUsize,
     most: usize,
@@ -20,14 +20,19 @@ impl Budget {
     }
 }
 
-/// What one body has of them. It is given back when the request is over.
+/// What one of them has of the budget. It is given back when this is dropped.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
 impl Share {
-    fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
+    /// Nothing yet.
+    pub(crate) fn of(budget: &Arc<Budget>) -> Self {
+        Share { budget: budget.clone(), bytes: 0 }
+    }
+
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
         self.bytes += bytes;
         let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
         if before + bytes > self.budget.most { Err(Problem::Busy) } else { Ok(()) }
@@ -50,7 +55,7 @@ pub(crate) async fn read(
     if body.size_hint().lower() > most as u64 {
         return Err(too_large);
     }
-    let mut share = Share { budget: budget.clone(), bytes: 0 };
+    let mut share = Share::of(budget);
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Problem::CutOff)?.into_data() else { continue };

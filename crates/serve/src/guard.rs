@@ -72,6 +72,10 @@ pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Nex
         Err(problem) => problem.into_response(),
     };
     add_headers(response.headers_mut());
+    if *app.ending.borrow() {
+        // The client hears of it before the connection is closed.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     note(&app, method, &route, response.status().as_u16(), started);
     response
 }

@@ -1,7 +1,8 @@
 //! A run as an HTTP API: `gct serve`.
 //!
-//! A few encounters are asked about where they arrive. Larger requests wait in a bounded queue; one thread takes all that wait, asks the
-//! model about them at once on all cores, and hands the answers back.
+//! A few encounters are asked about where they arrive. Larger requests wait in a bounded queue; one thread
+//! asks the model about them on all cores, about many small requests at once and about large ones in parts,
+//! and hands the answers back.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -12,6 +13,7 @@
 //! | `model` | the model, asked from any thread |
 //! | `queue` | what is asked at once, and what waits for its turn |
 //! | `body` | request bodies, in bounded memory |
+//! | `answer` | answers, in bounded memory |
 //! | `guard` | who may ask; headers, log lines and measurements of every answer |
 //! | `routes` | the endpoints |
 //! | `page` | the page for a browser |
@@ -20,6 +22,7 @@
 //!
 //! No message, log line or measurement contains a value of a request: positions and counts are enough.
 
+mod answer;
 mod body;
 mod error;
 mod guard;

@@ -7,14 +7,11 @@ use gct::predict::Explainer;
 use gct::record::PerKind;
 use gct::run::Run;
 use gct::task::Hide;
-use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::problem::Problem;
 use crate::shape::{self, LayerName};
 use crate::words::{Question, encounter};
-
-/// Encounters that are not worth another thread.
-const FEW: usize = 16;
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +19,6 @@ pub(crate) enum Ask {
     Predict,
     Explain,
     Embed,
-}
-
-/// What the model says, for each question.
-pub(crate) enum Told {
-    Answers(Vec<Vec<shape::Answer>>),
-    /// Without the codes that are not known.
-    Explanations(Vec<shape::Explanation>),
-    Vectors(Vec<Vec<f32>>),
 }
 
 /// The model of a run.
@@ -58,75 +47,62 @@ impl Model {
         Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.part.into() }).collect())
     }
 
-    /// What it says to the questions of some requests: one result for each of them.
-    pub(crate) fn tell(&self, ask: Ask, requests: &[&[Question]]) -> Vec<Result<Told, Problem>> {
-        let questions: Vec<&Question> = requests.iter().copied().flatten().collect();
+    /// What it says to each question, as JSON; on this thread.
+    pub(crate) fn tell(&self, ask: Ask, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
         let explainer = self.explainer();
         match ask {
-            Ask::Predict => of_each(answers(&explainer, &questions), requests, Told::Answers),
-            Ask::Explain => {
-                let explanations = map(&questions, |question| explain(&explainer, question));
-                of_each(explanations, requests, Told::Explanations)
-            }
-            Ask::Embed => of_each(vectors(&explainer, &questions), requests, Told::Vectors),
+            Ask::Predict => predictions(&explainer, questions),
+            Ask::Explain => questions.iter().map(|question| explanation(&explainer, question)).collect(),
+            Ask::Embed => embeddings(&explainer, questions),
         }
     }
 }
 
-fn answers(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<shape::Answer>, Problem>> {
+fn predictions(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
     let asker = explainer.asker();
     let logits = asker.map_examples(
         questions,
         |question| asker.example_hiding(&question.encounter, question.hide),
         |model, examples, pool| model.answers(examples, pool),
     );
-    let asked: Vec<(&Question, Vec<f32>)> = questions.iter().copied().zip(logits).collect();
-    map(&asked, |(question, logits)| {
-        if !logits.iter().all(|logit| logit.is_finite()) {
-            return Err(Problem::NoAnswer);
-        }
-        let mut answers = explainer.answers(&question.encounter, question.hide, logits);
-        explainer.shorten(&mut answers);
-        Ok(answers.into_iter().map(Into::into).collect())
-    })
+    let prediction = |(question, logits): (&&Question, Vec<f32>)| {
+        let Question { encounter, hide, unknown } = question;
+        let answers = explainer.first_answers(encounter, *hide, finite(&logits)?);
+        let answers = answers.into_iter().map(Into::into).collect();
+        Ok(text(&shape::Prediction { answers, unknown: unknown.clone() }))
+    };
+    questions.iter().zip(logits).map(prediction).collect()
 }
 
-fn vectors(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<f32>, Problem>> {
+fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
     let asker = explainer.asker();
     let vectors = asker.map_examples(
         questions,
         |question| asker.example_hiding(&question.encounter, question.hide),
         |model, examples, pool| model.visits(examples, pool),
     );
-    let finite = |vector: Vec<f32>| match vector.iter().all(|number| number.is_finite()) {
-        true => Ok(vector),
-        false => Err(Problem::NoAnswer),
+    let embedding = |(question, vector): (&&Question, Vec<f32>)| {
+        finite(&vector)?;
+        Ok(text(&shape::Embedding { vector, unknown: question.unknown.clone() }))
     };
-    vectors.into_iter().map(finite).collect()
+    questions.iter().zip(vectors).map(embedding).collect()
 }
 
-fn explain(explainer: &Explainer<'_>, question: &Question) -> Result<shape::Explanation, Problem> {
-    let Question { encounter, hide } = question;
+fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>, Problem> {
+    let Question { encounter, hide, unknown } = question;
     let mut explanation = explainer.explain(encounter, *hide).map_err(|_| Problem::NoAnswer)?;
     explainer.shorten(&mut explanation.answers);
-    Ok(shape::Explanation::of(explanation, explainer.nodes(encounter)))
+    let explanation = shape::Explanation::of(explanation, explainer.nodes(encounter));
+    Ok(text(&shape::Explanation { unknown: unknown.clone(), ..explanation }))
 }
 
-/// On all threads, if there are many.
-fn map<Q: Sync, R: Send>(questions: &[Q], one: impl Fn(&Q) -> R + Sync + Send) -> Vec<R> {
-    match questions.len() {
-        0..=FEW => questions.iter().map(one).collect(),
-        _ => questions.par_iter().map(one).collect(),
+fn finite(numbers: &[f32]) -> Result<&[f32], Problem> {
+    match numbers.iter().all(|number| number.is_finite()) {
+        true => Ok(numbers),
+        false => Err(Problem::NoAnswer),
     }
 }
 
-/// The results of each request again, in order.
-fn of_each<T>(
-    results: Vec<Result<T, Problem>>,
-    requests: &[&[Question]],
-    told: impl Fn(Vec<T>) -> Told,
-) -> Vec<Result<Told, Problem>> {
-    let mut results = results.into_iter();
-    let of_one = |request: &&[Question]| results.by_ref().take(request.len()).collect::<Result<_, _>>();
-    requests.iter().map(of_one).map(|of_one| of_one.map(&told)).collect()
+fn text(answer: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(answer).expect("answers have text keys")
 }

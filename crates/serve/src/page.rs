@@ -14,8 +14,9 @@ use gct::run::Run;
 use gct::task::Hide;
 use tokio::time::{Instant, timeout_at};
 
-use crate::model::{Ask, Told};
-use crate::problem::{Problem, json};
+use crate::answer;
+use crate::model::Ask;
+use crate::problem::{Problem, of_json};
 use crate::routes::Shared;
 use crate::words::Question;
 
@@ -94,15 +95,9 @@ async fn explanation(
     let of_run = app.page.as_ref().filter(|_| index == 0).ok_or(Problem::NotFound)?;
     let place = number.checked_sub(1).ok_or(Problem::NotFound)?;
     let encounter = of_run.encounters.get(place).ok_or(Problem::NotFound)?.clone();
-    let question = Question { encounter, hide: Hide::ByEncounter };
+    let question = Question { encounter, hide: Hide::ByEncounter, unknown: Vec::new() };
     let deadline = Instant::now() + app.limits.request;
-    let told = timeout_at(deadline, app.queue.ask(Ask::Explain, vec![question])).await;
-    match told.map_err(|_| Problem::Late)?? {
-        Told::Explanations(explanations) => Ok(json(&explanations[0])),
-        _ => Err(Problem::Broken),
-    }
-}
-
-fn of_json(text: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    let asking = app.queue.ask(Ask::Explain, vec![question], ["", ""]);
+    let told = timeout_at(deadline, asking).await.map_err(|_| Problem::Late)??;
+    Ok(of_json(answer::held(told, &app.answers)?))
 }

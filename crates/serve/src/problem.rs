@@ -34,6 +34,8 @@ pub(crate) enum Problem {
     TooManyCodes { index: usize, most: usize },
     #[error("the matrices of the answer would have more than {most} numbers")]
     TooManyNumbers { most: usize },
+    #[error("the answer would have more than {most} bytes")]
+    LongAnswer { most: usize },
     #[error("encounters[{index}] has no diagnosis that the run knows, so none can be hidden and guessed")]
     NothingToHide { index: usize },
     #[error("encounters[{index}].hide is none of its diagnoses that the run knows")]
@@ -65,6 +67,7 @@ impl Problem {
             | Problem::TooManyEncounters { .. }
             | Problem::TooManyCodes { .. }
             | Problem::TooManyNumbers { .. }
+            | Problem::LongAnswer { .. }
             | Problem::NothingToHide { .. }
             | Problem::NotThereToHide { .. }
             | Problem::HidesNothing { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -82,9 +85,10 @@ impl Problem {
             }
             Problem::Token => "send the header Authorization: Bearer TOKEN",
             Problem::ContentType => "send the header Content-Type: application/json",
-            Problem::TooLarge { .. } | Problem::TooManyEncounters { .. } => {
-                "ask about fewer encounters at a time"
-            }
+            Problem::TooLarge { .. }
+            | Problem::TooManyEncounters { .. }
+            | Problem::LongAnswer { .. }
+            | Problem::Late => "ask about fewer encounters at a time",
             Problem::CutOff | Problem::Slow | Problem::Broken => "send the request again",
             Problem::NotJson { .. } => "the body is one JSON object in UTF-8",
             Problem::Shape { .. } => {
@@ -96,7 +100,6 @@ impl Problem {
             Problem::NotThereToHide { .. } => "hide one of the diagnoses, or leave \"hide\" away",
             Problem::HidesNothing { .. } => "leave \"hide\" away: it is for runs of masked_diagnosis",
             Problem::Busy => "wait a moment and send it again",
-            Problem::Late => "ask about fewer encounters at a time",
             Problem::NoAnswer => "train the model again with a lower learning rate",
         }
     }
@@ -122,6 +125,10 @@ impl IntoResponse for Problem {
 
 /// An answer in JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> Response {
-    let text = serde_json::to_vec(value).expect("answers have text keys");
+    of_json(serde_json::to_vec(value).expect("answers have text keys"))
+}
+
+/// An answer whose text is JSON already.
+pub(crate) fn of_json(text: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

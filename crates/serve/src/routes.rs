@@ -7,25 +7,24 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::error::Category;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{IntoResponses, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::answer::{self, Envelope};
 use crate::body::{self, Budget};
 use crate::guard::{self, Admission};
 use crate::metrics::Metrics;
-use crate::model::{Ask, Told};
+use crate::model::Ask;
 use crate::page::{self, Page};
-use crate::problem::{Problem, json};
-use crate::queue::{self, Queue};
+use crate::problem::{Problem, json, of_json};
+use crate::queue::Queue;
 use crate::settings::{Limits, Log};
-use crate::shape::{
-    Embedding, Embeddings, Explanations, Health, Model, Prediction, Predictions, Refusal, Request,
-    UnknownCode,
-};
-use crate::words::Words;
+use crate::shape::{Embeddings, Explanations, Health, Model, Predictions, Refusal, Request};
+use crate::words::{Question, Words};
 
 /// Bytes of a body that are read in a tenth of a millisecond.
 const SHORT: usize = 16 << 10;
@@ -34,13 +33,16 @@ const SHORT: usize = 16 << 10;
 pub(crate) struct App {
     pub(crate) admission: Admission,
     pub(crate) limits: Limits,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) bodies: Arc<Budget>,
+    pub(crate) answers: Arc<Budget>,
     pub(crate) words: Words,
     pub(crate) queue: Queue,
     pub(crate) model: Model,
     pub(crate) page: Option<Page>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: Option<Log>,
+    /// Whether the server is about to end.
+    pub(crate) ending: watch::Receiver<bool>,
 }
 
 pub(crate) type Shared = Arc<App>;
@@ -184,22 +186,18 @@ impl App {
         if !is_json(headers) {
             return Err(Problem::ContentType);
         }
-        let reading = body::read(body, self.limits.body, &self.budget);
+        let reading = body::read(body, self.limits.body, &self.bodies);
         let (text, _share) = timeout_at(deadline, reading).await.map_err(|_| Problem::Slow)??;
-        let (questions, unknown) = work(text.len() <= SHORT, || self.questions(ask, &text))?;
+        let questions = work(text.len() <= SHORT, || self.questions(ask, &text))?;
         drop(text);
-        let is_quick = queue::is_quick(ask, &questions);
-        self.metrics.unknown_codes.inc_by(unknown.iter().map(Vec::len).sum::<usize>() as u64);
-        let told =
-            timeout_at(deadline, self.queue.ask(ask, questions)).await.map_err(|_| Problem::Late)??;
-        Ok(work(is_quick, || tell(told, unknown)))
+        let unknown = questions.iter().map(|question| question.unknown.len()).sum::<usize>();
+        self.metrics.unknown_codes.inc_by(unknown as u64);
+        let asking = self.queue.ask(ask, questions, envelope(ask));
+        let told = timeout_at(deadline, asking).await.map_err(|_| Problem::Late)??;
+        Ok(of_json(answer::held(told, &self.answers)?))
     }
 
-    fn questions(
-        &self,
-        ask: Ask,
-        text: &[u8],
-    ) -> Result<(Vec<crate::words::Question>, Vec<Vec<UnknownCode>>), Problem> {
+    fn questions(&self, ask: Ask, text: &[u8]) -> Result<Vec<Question>, Problem> {
         let request: Request<'_> = serde_json::from_slice(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             match error.classify() {
@@ -215,14 +213,13 @@ impl App {
         let questions: Vec<_> =
             asked.map(|(index, one)| self.words.question(index, one)).collect::<Result<_, _>>()?;
         if ask == Ask::Explain {
-            let nodes =
-                questions.iter().map(|(question, _)| gct::graph::Nodes::of(&question.encounter).len());
-            let numbers: usize = nodes.map(|nodes| nodes * nodes * self.model.layers.len()).sum();
+            let pairs: usize = questions.iter().map(|question| question.nodes().pow(2)).sum();
+            let numbers = pairs * self.model.layers.len();
             if numbers > self.limits.numbers {
                 return Err(Problem::TooManyNumbers { most: self.limits.numbers });
             }
         }
-        Ok(questions.into_iter().unzip())
+        Ok(questions)
     }
 }
 
@@ -236,25 +233,11 @@ fn is_json(headers: &HeaderMap) -> bool {
     value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The answer of the model, with the codes that it was not asked about.
-fn tell(told: Told, unknown: Vec<Vec<UnknownCode>>) -> Response {
-    match told {
-        Told::Answers(answers) => {
-            let predictions = answers.into_iter().zip(unknown);
-            let predictions = predictions.map(|(answers, unknown)| Prediction { answers, unknown }).collect();
-            json(&Predictions { predictions })
-        }
-        Told::Explanations(mut explanations) => {
-            explanations
-                .iter_mut()
-                .zip(unknown)
-                .for_each(|(explanation, unknown)| explanation.unknown = unknown);
-            json(&Explanations { explanations })
-        }
-        Told::Vectors(vectors) => {
-            let embeddings = vectors.into_iter().zip(unknown);
-            let embeddings = embeddings.map(|(vector, unknown)| Embedding { vector, unknown }).collect();
-            json(&Embeddings { embeddings })
-        }
+/// What stands around the answers: they are the list in [`Predictions`], [`Explanations`] or [`Embeddings`].
+fn envelope(ask: Ask) -> Envelope {
+    match ask {
+        Ask::Predict => ["{\"predictions\":[", "]}"],
+        Ask::Explain => ["{\"explanations\":[", "]}"],
+        Ask::Embed => ["{\"embeddings\":[", "]}"],
     }
 }

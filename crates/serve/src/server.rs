@@ -1,6 +1,13 @@
 //! Connections, from the first to the last.
+//!
+//! No request that was received in full is lost at the end, and no client that keeps its connection sees it
+//! closed instead of an answer: connections that wait to be accepted are accepted; every answer from then on
+//! says `Connection: close`; connections on which nothing comes for a while are closed, since no client can
+//! be warned on them.
 
+use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -9,11 +16,12 @@ use std::time::Duration;
 use gct::run::Run;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{self, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::body::Budget;
@@ -30,6 +38,17 @@ use crate::words::Words;
 
 /// How often it is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a client may take to close its side after ours is closed. What it sends meanwhile is read: if it
+/// were not, the operating system would reset the connection, and with it an answer that the client has not
+/// read yet.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes that are read then.
+const UNREAD: u64 = 16 << 20;
+
+/// More connections than the standard library lets wait to be accepted.
+const BACKLOG: usize = 1024;
 
 /// Bytes of a request's header, all lines together.
 const HEADER: usize = 64 << 10;
@@ -72,6 +91,7 @@ pub struct Server {
     metrics: Arc<Metrics>,
     runtime: Runtime,
     worker: JoinHandle<()>,
+    ending: watch::Sender<bool>,
 }
 
 impl Server {
@@ -112,18 +132,21 @@ impl Server {
             width: run.settings().model.width(),
             layers,
         };
+        let (ending, is_ending) = watch::channel(false);
         let router = routes::router(App {
             admission,
             limits,
-            budget: Budget::new(limits.bodies),
+            bodies: Budget::new(limits.bodies),
+            answers: Budget::new(limits.answers),
             words: Words::new(&run, limits.codes),
             queue,
             model,
             page,
             metrics: metrics.clone(),
             log,
+            ending: is_ending,
         });
-        Ok(Server { listener, address, router, limits, metrics, runtime, worker })
+        Ok(Server { listener, address, router, limits, metrics, runtime, worker, ending })
     }
 
     /// Where it listens, with the port that it got.
@@ -131,22 +154,29 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` is set; then accepts no more, and finishes what it has accepted if that does not take too long.
+    /// Serves until `stop` is set; then answers what it has received, if that does not take too long.
     ///
     /// # Errors
     /// If the operating system refuses.
     pub fn run(self, stop: &AtomicBool) -> Result<()> {
-        let Server { listener, address, router, limits, metrics, runtime, worker } = self;
+        let Server { listener, address, router, limits, metrics, runtime, worker, ending } = self;
+        let cannot_listen = |source| Error::Listen { address, source };
         let finished = runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener)
-                .map_err(|source| Error::Listen { address, source })?;
-            let connections = GracefulShutdown::new();
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot_listen)?;
+            let door = Door::new(router, limits, metrics, ending.subscribe());
             tokio::select! {
-                () = accept(&listener, &router, limits, &metrics, &connections) => {}
+                () = door.accept(&listener) => {}
                 () = stopped(stop) => {}
             }
-            drop((listener, router));
-            Ok::<_, Error>(tokio::time::timeout(limits.shutdown, connections.shutdown()).await.is_ok())
+            ending.send_replace(true);
+            let listener = listener.into_std().map_err(cannot_listen)?;
+            let end = async {
+                door.accept_waiting(listener).await;
+                drop(door);
+                // Every connection has a receiver.
+                ending.closed().await;
+            };
+            Ok::<_, Error>(timeout(limits.shutdown, end).await.is_ok())
         });
         runtime.shutdown_background();
         // If some are not finished, the model may still be at work for them, and nobody waits.
@@ -159,47 +189,107 @@ impl Server {
 
 async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(LOOK).await;
+        sleep(LOOK).await;
     }
 }
 
-async fn accept(
-    listener: &tokio::net::TcpListener,
-    router: &axum::Router,
+/// Where connections come in.
+struct Door {
+    http: http1::Builder,
+    router: axum::Router,
     limits: Limits,
-    metrics: &Arc<Metrics>,
-    connections: &GracefulShutdown,
-) {
-    let permits = Arc::new(Semaphore::new(limits.connections));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEADER);
-    loop {
-        let permit = permits.clone().acquire_owned().await.expect("it is never closed");
-        let stream = next(listener).await;
+    metrics: Arc<Metrics>,
+    permits: Arc<Semaphore>,
+    ending: watch::Receiver<bool>,
+}
+
+impl Door {
+    fn new(
+        router: axum::Router,
+        limits: Limits,
+        metrics: Arc<Metrics>,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        let mut http = http1::Builder::new();
+        // A client may close its sending side after its request, and still wait for the answer.
+        http.half_close(true);
+        http.timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEADER);
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        Door { http, router, limits, metrics, permits, ending }
+    }
+
+    /// Accepts as many connections as there may be.
+    async fn accept(&self, listener: &tokio::net::TcpListener) {
+        loop {
+            let permit = self.permits.clone().acquire_owned().await.expect("it is never closed");
+            match listener.accept().await {
+                Ok((stream, _)) => self.serve(stream, Some(permit)),
+                // If the operating system has no room for it now, it may have later.
+                Err(_) => sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// Accepts those that have connected already, and may have sent a request; not for ever, if others come
+    /// faster.
+    async fn accept_waiting(&self, listener: TcpListener) {
+        for _ in 0..self.limits.connections.max(BACKLOG) {
+            // Not through the runtime, which may not have heard of all of them yet.
+            let accepted = listener.accept().and_then(|(stream, _)| {
+                stream.set_nonblocking(true)?;
+                TcpStream::from_std(stream)
+            });
+            match accepted {
+                Ok(stream) => self.serve(stream, None),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => sleep(LOOK).await,
+            }
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, permit: Option<OwnedSemaphorePermit>) {
         let _ = stream.set_nodelay(true);
         // A client that takes nothing of its answer is dropped; what it sends has timeouts of its own.
         let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(limits.request));
-        let service = TowerToHyperService::new(router.clone());
-        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
-        let connection = connections.watch(connection);
-        let metrics = metrics.clone();
+        stream.set_write_timeout(Some(self.limits.request));
+        let service = TowerToHyperService::new(self.router.clone());
+        let connection = self.http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let (metrics, ending, grace) = (self.metrics.clone(), self.ending.clone(), self.limits.grace);
         metrics.connections.inc();
         tokio::spawn(async move {
-            // Clients go away in the middle of things; that is their right.
-            let _ = connection.await;
+            serve(connection, ending, grace).await;
             metrics.connections.dec();
             drop(permit);
         });
     }
 }
 
-/// The next connection. If the operating system has no room for it now, it may have later.
-async fn next(listener: &tokio::net::TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(_) => tokio::time::sleep(LOOK).await,
+type Stream = Pin<Box<TimeoutStream<TcpStream>>>;
+type Connection = http1::Connection<TokioIo<Stream>, TowerToHyperService<axum::Router>>;
+
+/// Answers the requests of a connection, and closes it. Clients go away in the middle of things; that is
+/// their right.
+async fn serve(mut connection: Connection, mut ending: watch::Receiver<bool>, grace: Duration) {
+    let grace_is_over = async {
+        let _ = ending.wait_for(|is_ending| *is_ending).await;
+        sleep(grace).await;
+    };
+    tokio::select! {
+        // What has arrived comes before the end of the grace.
+        biased;
+        _ = poll_fn(|context| connection.poll_without_shutdown(context)) => {}
+        () = grace_is_over => {
+            Pin::new(&mut connection).graceful_shutdown();
+            let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
         }
     }
+    close(connection.into_parts().io.into_inner()).await;
+}
+
+async fn close(mut stream: Stream) {
+    let read_rest = async {
+        stream.shutdown().await?;
+        io::copy(&mut stream.take(UNREAD), &mut io::sink()).await
+    };
+    let _ = timeout(LINGER, read_rest).await;
 }

@@ -41,15 +41,18 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of all bodies that are being read or worked on.
     pub bodies: usize,
+    /// Bytes of an answer, and of all answers that clients have not taken yet; short ones are not counted.
+    pub answers: usize,
     /// Encounters of a request.
     pub encounters: usize,
     /// Codes of an encounter: attention takes their square.
     pub codes: usize,
     /// Numbers in the matrices of an answer of `/v1/explain`.
     pub numbers: usize,
-    /// Requests that wait for the model.
+    /// Small requests that wait for the model; as many large ones may wait.
     pub queue: usize,
-    /// Encounters that the model is asked about at once; a request with more is asked alone.
+    /// Pairs of nodes that a thread works on before it is looked who else waits. A request that has more of
+    /// them is large, and is worked on in parts.
     pub batch: usize,
     /// Connections.
     pub connections: usize,
@@ -57,7 +60,11 @@ pub struct Limits {
     pub request: Duration,
     /// For a request's header; also how long a connection may be idle between requests.
     pub header: Duration,
-    /// For what was accepted to be finished after the server was asked to stop.
+    /// How long a connection without a request stays open after the server was asked to stop. A client that
+    /// asks again meanwhile is answered, and hears that it was the last time.
+    pub grace: Duration,
+    /// For what was received to be answered after the server was asked to stop. Longer than `request`, or
+    /// answers are lost.
     pub shutdown: Duration,
 }
 
@@ -66,15 +73,17 @@ impl Default for Limits {
         Limits {
             body: 8 << 20,
             bodies: 256 << 20,
+            answers: 256 << 20,
             encounters: 1024,
             codes: 512,
             numbers: 2_000_000,
             queue: 256,
-            batch: 256,
+            batch: 300_000,
             connections: 1024,
             request: Duration::from_secs(30),
             header: Duration::from_secs(10),
-            shutdown: Duration::from_secs(30),
+            grace: Duration::from_millis(500),
+            shutdown: Duration::from_secs(35),
         }
     }
 }

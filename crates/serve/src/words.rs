@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use gct::graph::Nodes;
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use gct::run::Run;
 use gct::task::{Hide, Task};
@@ -13,6 +14,15 @@ use crate::shape::{self, UnknownCode};
 pub(crate) struct Question {
     pub(crate) encounter: Encounter,
     pub(crate) hide: Hide,
+    /// Codes that are not known, each once; the model is not asked about them.
+    pub(crate) unknown: Vec<UnknownCode>,
+}
+
+impl Question {
+    /// How many nodes the encounter has.
+    pub(crate) fn nodes(&self) -> usize {
+        Nodes::of(&self.encounter).len()
+    }
 }
 
 /// The codes that a run knows.
@@ -29,12 +39,8 @@ impl Words {
         Words { ids: PerKind::from_fn(ids), hides: run.settings().task == Task::MaskedDiagnosis, most_codes }
     }
 
-    /// The encounter at a place of the request, and the codes of it that are not known, each once.
-    pub(crate) fn question(
-        &self,
-        index: usize,
-        asked: shape::Encounter<'_>,
-    ) -> Result<(Question, Vec<UnknownCode>), Problem> {
+    /// The encounter at an index of the request.
+    pub(crate) fn question(&self, index: usize, asked: shape::Encounter<'_>) -> Result<Question, Problem> {
         let shape::Encounter { diagnosis, treatment, lab, hide } = asked;
         if diagnosis.len() + treatment.len() + lab.len() > self.most_codes {
             return Err(Problem::TooManyCodes { index, most: self.most_codes });
@@ -63,7 +69,7 @@ impl Words {
             ids
         });
         let hide = self.hide(index, hide.as_ref().map(|code| &*code.0), &codes.diagnosis)?;
-        Ok((Question { encounter: encounter(codes), hide }, unknown))
+        Ok(Question { encounter: encounter(codes), hide, unknown })
     }
 
     fn hide(&self, index: usize, wanted: Option<&str>, diagnoses: &[u32]) -> Result<Hide, Problem> {

@@ -60,6 +60,68 @@ fn it_serves_until_it_is_asked_to_stop() {
     }
 }
 
+/// The dataset again, as if it came from a hospital.
+fn make_real(home: &Path) {
+    use gct::dataset::{Dataset, Overwrite, Source, Writer};
+    let dataset = Dataset::open(&home.join("data")).unwrap();
+    let (vocabulary, labels) = (dataset.vocabulary().clone(), dataset.manifest().labels.clone());
+    let mut writer = Writer::create(&home.join("real"), Overwrite::Refuse, vocabulary, labels).unwrap();
+    writer.write(&dataset.encounters().unwrap().collect::<gct::Result<Vec<_>>>().unwrap()).unwrap();
+    writer.finish(Source { kind: "sql".into(), ..dataset.manifest().source.clone() }).unwrap();
+}
+
+/// The report that the page of a server shows, and what the server said before it listened.
+fn served_report(home: &Path, line: &str) -> (serde_json::Value, String) {
+    let (mut child, address) = serve(home, line);
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let headers = format!("Host: {address}\r\nAuthorization: Bearer s3cret\r\nConnection: close");
+    write!(stream, "GET /page/report.json HTTP/1.1\r\n{headers}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    child.kill().unwrap();
+    let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    child.wait().unwrap();
+    (serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap(), said)
+}
+
+#[cfg(unix)]
+#[test]
+fn of_real_patients_the_page_shows_no_small_counts_unless_told_otherwise() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_guard, home) = home();
+    make_real(&home);
+    let line = "train --data real --task graph_reconstruction --steps 2 --set batch=8 --set model.width=16";
+    gct(&home, &format!("{line} --quiet --model gct --out run")).assert().success();
+    fs::write(home.join("token"), "s3cret").unwrap();
+    fs::set_permissions(home.join("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    let smallest = |report: &serde_json::Value| {
+        let run = &report["runs"][0];
+        let codes = run["codes"]["count"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap());
+        let links = run["links"].as_array().unwrap().iter();
+        codes.chain(links.map(|link| link["encounters"].as_u64().unwrap())).min().unwrap()
+    };
+    for (line, min_cell, encounters) in [
+        ("run", 11, 0),
+        ("run --token-file token", 11, 0),
+        ("run --encounters 0", 11, 0),
+        ("run --min-cell 5", 5, 0),
+        ("run --min-cell 0", 0, 0),
+        ("run --encounters 3", 0, 3),
+        ("run --encounters 3 --min-cell 1", 1, 3),
+    ] {
+        let (report, said) = served_report(&home, line);
+        assert_eq!(report["min_cell"], min_cell, "{line}");
+        assert_eq!(report["runs"][0]["encounters"].as_array().unwrap().len(), encounters, "{line}");
+        assert!(if min_cell > 1 { smallest(&report) >= min_cell } else { smallest(&report) < 5 }, "{line}");
+        assert_eq!(said.contains("no count from 1 to 10"), min_cell == 11, "{line}: {said}");
+    }
+    gct(&home, "serve run --listen 127.0.0.1:0 --encounters 3 --min-cell 11").assert().code(2).stdout_eq("");
+    train(&home, "gct");
+    let (report, said) = served_report(&home, "gct");
+    assert_eq!((&report["min_cell"], said.lines().count()), (&0.into(), 2), "{said}");
+    assert!(!report["runs"][0]["encounters"].as_array().unwrap().is_empty());
+}
+
 #[test]
 fn what_cannot_be_served() {
     let (_guard, home) = home();

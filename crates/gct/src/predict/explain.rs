@@ -208,6 +208,15 @@ impl<'a> Explainer<'a> {
 
     /// What logits of the model (see [`Asker::answers_to`]) say of an encounter, the most probable first.
     pub fn answers(&self, encounter: &Encounter, hide: Hide, logits: &[f32]) -> Vec<Answer> {
+        self.answers_up_to(usize::MAX, encounter, hide, logits)
+    }
+
+    /// The same, as short as [`Explainer::shorten`] makes it; the rest is never written down.
+    pub fn first_answers(&self, encounter: &Encounter, hide: Hide, logits: &[f32]) -> Vec<Answer> {
+        self.answers_up_to(PAIRS, encounter, hide, logits)
+    }
+
+    fn answers_up_to(&self, pairs: usize, encounter: &Encounter, hide: Hide, logits: &[f32]) -> Vec<Answer> {
         match self.asker.task() {
             Task::MaskedDiagnosis => {
                 let hidden = encounter.codes.diagnosis[hidden_position(encounter, hide)] as usize;
@@ -222,7 +231,7 @@ impl<'a> Explainer<'a> {
                 guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
                 guesses.into_iter().map(guess).collect()
             }
-            Task::GraphReconstruction => connections(encounter, &self.nodes(encounter), logits),
+            Task::GraphReconstruction => connections(encounter, &self.nodes(encounter), logits, pairs),
             task => (task.labels().into_iter().zip(logits).enumerate())
                 .map(|(place, (label, logit))| Answer {
                     what: label,
@@ -248,21 +257,22 @@ fn matrix(nodes: usize, logits: &[f32]) -> Vec<f32> {
     matrix
 }
 
-/// The pairs of codes that a model finds connected, the most probable first. The visit is connected with all diagnoses, so its pairs
-/// say nothing, and they would all come first.
-fn connections(encounter: &Encounter, named: &[Node], answer: &[f32]) -> Vec<Answer> {
+/// The pairs of codes that a model finds connected, the most probable first, up to so many. The visit is
+/// connected with all diagnoses, so its pairs say nothing, and they would all come first.
+fn connections(encounter: &Encounter, named: &[Node], answer: &[f32], most: usize) -> Vec<Answer> {
     let (nodes, adjacency) = (graph::Nodes::of(encounter), graph::adjacency(encounter));
-    let mut connected: Vec<Answer> = pairs(nodes.len())
+    let mut connected: Vec<(usize, usize, f64)> = pairs(nodes.len())
         .zip(answer)
         .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
-        .map(|((i, j), logit)| Answer {
-            what: format!("{} - {}", named[i].label, named[j].label),
-            probability: probability(*logit),
-            truth: adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]),
-        })
+        .map(|((i, j), logit)| (i, j, probability(*logit)))
         .collect();
-    connected.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    connected
+    connected.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let answer = |&(i, j, probability): &(usize, usize, f64)| Answer {
+        what: format!("{} - {}", named[i].label, named[j].label),
+        probability,
+        truth: adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]),
+    };
+    connected.iter().take(most).map(answer).collect()
 }
 
 fn nodes(run: &Run, encounter: &Encounter) -> Vec<Node> {
@@ -297,8 +307,11 @@ mod tests {
         let nodes: Vec<Node> = kinds.into_iter().zip(names).map(node).collect();
         // Visit with each; the diagnosis with each treatment; these with each other, which nothing connects.
         let logits = [9.0, 8.0, 7.0, 0.5, 1.5, 6.0];
-        let found = connections(&encounter, &nodes, &logits);
-        let found: Vec<&str> = found.iter().map(|answer| answer.what.as_str()).collect();
-        assert_eq!(found, ["D - U", "D - T"]);
+        let found = |most: usize| -> Vec<String> {
+            let found = connections(&encounter, &nodes, &logits, most);
+            found.into_iter().map(|answer| answer.what).collect()
+        };
+        assert_eq!(found(9), ["D - U", "D - T"]);
+        assert_eq!(found(1), ["D - U"]);
     }
 }

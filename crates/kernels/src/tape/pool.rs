@@ -85,4 +85,9 @@ impl<T: Number> Pool<T> {
     pub fn buffers(&self) -> usize {
         self.free.len()
     }
+
+    /// How many numbers these have room for.
+    pub fn numbers(&self) -> usize {
+        self.free.iter().map(|buffer| buffer.memory.len()).sum()
+    }
 }

@@ -60,9 +60,14 @@ impl Client {
     }
 
     pub(crate) fn post_bytes(&mut self, path: &str, body: &[u8]) -> Answer {
+        self.send_post(path, body);
+        self.answer()
+    }
+
+    /// A whole request, without waiting for the answer.
+    pub(crate) fn send_post(&mut self, path: &str, body: &[u8]) {
         self.send_post_head(path, body.len());
         self.send(body);
-        self.answer()
     }
 
     pub(crate) fn send_post_head(&mut self, path: &str, length: usize) {

@@ -1,7 +1,8 @@
 //! Many at once, half-sent, too many, and the end.
 
 use std::collections::BTreeMap;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -111,33 +112,188 @@ fn when_the_queue_is_full_clients_are_sent_away() {
     assert!(statuses.keys().eq(&[200, 503]), "{statuses:?}");
 }
 
+/// Encounters that the model was asked about.
+fn encounters_total(served: &Served) -> usize {
+    let metrics = served.client().get("/metrics");
+    let count = metrics.text().lines().find_map(|line| line.strip_prefix("gct_encounters_total "));
+    count.unwrap().parse().unwrap()
+}
+
 #[test]
-fn who_has_gone_away_is_not_answered() {
+fn small_requests_do_not_wait_for_large_ones() {
     let home = home();
     let served = Served::of(&home, "graph_reconstruction");
-    let request = json!({"encounters": vec![large(&home, 500); 1024]}).to_string();
+    let long = json!({"encounters": vec![large(&home, 500); 1024]}).to_string();
     std::thread::scope(|scope| {
-        let long = scope.spawn(|| served.client().post_bytes("/v1/embed", request.as_bytes()).status);
-        let encounters = |count: usize| format!("gct_encounters_total {count}\n");
-        while !served.client().get("/metrics").text().contains(&encounters(1024)) {
+        let ask = || served.client().post_bytes("/v1/predict", long.as_bytes()).status;
+        let long: Vec<_> = (0..3).map(|_| scope.spawn(ask)).collect();
+        while encounters_total(&served) == 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // A few encounters do not wait for many.
-        assert_eq!(served.client().post("/v1/embed", &json!({"encounters": [{}]})).status, 200);
-        assert!(!long.is_finished(), "this test needs a request that takes longer");
-        let mut impatient = served.client();
-        let waits = json!({"encounters": [large(&home, 200)]}).to_string();
-        impatient.send_post_head("/v1/embed", waits.len());
-        impatient.send(waits.as_bytes());
-        while !served.client().get("/metrics").text().contains("gct_waiting_requests 1\n") {
-            assert!(!long.is_finished(), "this test needs a request that takes longer");
+        let one = json!({"encounters": [{"diagnosis": ["D_1"]}]});
+        let many_visits = json!({"encounters": vec![json!({}); 128]});
+        let some = json!({"encounters": vec![large(&home, 20); 30]});
+        let requests = [("explain", &one), ("predict", &one), ("predict", &many_visits), ("embed", &some)];
+        for (path, request) in requests {
+            assert_eq!(served.client().post(&format!("/v1/{path}"), request).status, 200, "{path}");
         }
-        drop(impatient);
-        assert_eq!(long.join().unwrap(), 200);
-        assert_eq!(served.client().post("/v1/embed", &json!({"encounters": [{}, {}]})).status, 200);
-        let metrics = served.client().get("/metrics");
-        assert!(metrics.text().contains(&encounters(1027)), "{}", metrics.text());
+        assert!(long.iter().all(|long| !long.is_finished()), "this test needs larger requests");
+        served.stop();
+        for long in long {
+            assert!([200, 504].contains(&long.join().unwrap()));
+        }
     });
+}
+
+#[test]
+fn large_requests_do_not_take_the_places_of_small_ones() {
+    let home = home();
+    let served = Served::with(
+        home.run("graph_reconstruction"),
+        |settings| (settings.limits.queue, settings.limits.request) = (1, Duration::from_secs(5)),
+        None,
+    );
+    let long = json!({"encounters": vec![large(&home, 500); 1024]}).to_string();
+    let mut clients = [(); 3].map(|()| served.client());
+    for client in &mut clients {
+        client.send_post("/v1/embed", long.as_bytes());
+    }
+    // One is worked on, one waits, one is refused.
+    while !served.client().get("/metrics").text().contains("status=\"503\"") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let answer = served.client().post("/v1/explain", &json!({"encounters": [{}]}));
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[test]
+fn who_does_not_wait_any_more_is_not_answered() {
+    let home = home();
+    let served = Served::with(
+        home.run("graph_reconstruction"),
+        |settings| settings.limits.request = Duration::from_millis(600),
+        None,
+    );
+    let long = json!({"encounters": vec![large(&home, 500); 1024]}).to_string();
+    let mut clients = [(); 2].map(|()| served.client());
+    for client in &mut clients {
+        client.send_post("/v1/embed", long.as_bytes());
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().refusal().1, "the answer took too long");
+    }
+    // What goes through the queue next shows that nothing else is left in it.
+    assert_eq!(served.client().post("/v1/explain", &json!({"encounters": [{}]})).status, 200);
+    let before = encounters_total(&served);
+    assert!(before < 1024, "{before}: the first was given up");
+    assert_eq!(served.client().post("/v1/explain", &json!({"encounters": [{}]})).status, 200);
+    assert_eq!(encounters_total(&served), before + 1);
+}
+
+#[test]
+fn an_answer_that_comes_before_the_body_can_be_read() {
+    let home = home();
+    let served =
+        Served::with(home.run("graph_reconstruction"), |settings| settings.limits.body = 1024, None);
+    let mut client = served.client();
+    client.send_post("/v1/predict", &vec![b' '; 8 << 20]);
+    assert_eq!(client.answer().status, 413);
+}
+
+#[test]
+fn who_closes_the_sending_side_is_answered() {
+    let home = home();
+    let served = Served::of(&home, "graph_reconstruction");
+    let request = requests(&home, "graph_reconstruction", 1).remove(0).to_string();
+    for path in ["/v1/predict", "/v1/explain", "/v1/embed"].repeat(20) {
+        let mut client = served.client();
+        client.send_post(path, request.as_bytes());
+        client.writer().shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.answer().status, 200, "{path}");
+        assert!(client.rest().is_empty());
+    }
+}
+
+/// A server that waits for clients to ask again as long as a test takes.
+fn patient(home: &Home, connections: usize) -> Served {
+    let change = |settings: &mut gct_serve::Settings| {
+        settings.limits.connections = connections;
+        settings.limits.grace = Duration::from_secs(60);
+        settings.limits.shutdown = Duration::from_secs(120);
+    };
+    Served::with(home.run("graph_reconstruction"), change, None)
+}
+
+#[test]
+fn every_request_that_was_received_is_answered_after_the_stop() {
+    let home = home();
+    let served = patient(&home, 1024);
+    let requests = requests(&home, "graph_reconstruction", 200);
+    let mut clients: Vec<_> = requests.iter().map(|_| served.client()).collect();
+    for (client, path) in clients.iter_mut().zip(["/v1/predict", "/v1/explain"].into_iter().cycle()) {
+        client.send_post(path, requests[0].to_string().as_bytes());
+    }
+    served.stop();
+    for client in &mut clients {
+        let mut answer = client.answer();
+        assert_eq!(answer.status, 200);
+        // Those that were quicker than the stop can ask again.
+        while answer.header("connection") != Some("close") {
+            answer = client.get("/healthz");
+            assert_eq!(answer.status, 200);
+        }
+        assert!(client.rest().is_empty());
+    }
+    served.wait();
+}
+
+#[test]
+fn clients_that_ask_again_and_again_hear_of_the_end() {
+    let home = home();
+    let served = patient(&home, 1024);
+    let request = requests(&home, "graph_reconstruction", 1).remove(0);
+    let asked = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..32 {
+            scope.spawn(|| {
+                let mut client = served.client();
+                loop {
+                    let answer = client.post("/v1/predict", &request);
+                    assert_eq!(answer.status, 200);
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    if answer.header("connection") == Some("close") {
+                        break;
+                    }
+                }
+                assert!(client.rest().is_empty());
+            });
+        }
+        while asked.load(Ordering::Relaxed) < 64 {
+            std::thread::yield_now();
+        }
+        served.stop();
+    });
+    served.wait();
+}
+
+#[test]
+fn connections_that_wait_to_be_accepted_are_answered_after_the_stop() {
+    let home = home();
+    let served = patient(&home, 1);
+    let request = requests(&home, "graph_reconstruction", 1).remove(0).to_string();
+    let mut only = served.client();
+    assert_eq!(only.get("/healthz").status, 200);
+    let mut waiting: Vec<_> = (0..50).map(|_| served.client()).collect();
+    for client in &mut waiting {
+        client.send_post("/v1/predict", request.as_bytes());
+    }
+    served.stop();
+    for client in &mut waiting {
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    }
+    assert_eq!(only.get("/healthz").header("connection"), Some("close"));
+    served.wait();
 }
 
 #[test]
@@ -151,7 +307,7 @@ fn what_was_accepted_is_finished_before_the_end() {
     begun.send(&request.as_bytes()[..10]);
     std::thread::sleep(Duration::from_millis(100));
     served.stop();
-    assert!(idle.rest().is_empty(), "an idle connection is closed at once");
+    assert!(idle.rest().is_empty(), "an idle connection is closed");
     // Nobody listens any more.
     let started = Instant::now();
     while TcpStream::connect(served.address).is_ok() {

@@ -185,3 +185,18 @@ fn a_body_of_100_megabytes_is_refused_before_it_has_arrived() {
     );
     assert_eq!(client.answer().status, 413);
 }
+
+#[test]
+fn answers_have_a_limit() {
+    let home = home();
+    let served =
+        Served::with(home.run("graph_reconstruction"), |settings| settings.limits.answers = 3000, None);
+    let ask = |path: &str, encounters: usize| {
+        served.client().post(path, &json!({"encounters": vec![json!({"lab": [SECRET]}); encounters]}))
+    };
+    for path in ["/v1/predict", "/v1/explain", "/v1/embed"] {
+        assert_eq!(ask(path, 1).status, 200, "{path}");
+        let (status, error, _) = ask(path, 200).refusal();
+        assert_eq!((status, error.as_str()), (422, "the answer would have more than 3000 bytes"), "{path}");
+    }
+}
