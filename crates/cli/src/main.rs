@@ -3,7 +3,6 @@
 //! Exit codes: 0 done; 2 failed; 130 interrupted. Data goes to standard output,
 //! everything else to standard error.
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -100,10 +99,14 @@ fn main() -> ExitCode {
         ));
         return ExitCode::from(2);
     }
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| suggest::with_tip(error).exit());
-    match run(arguments) {
+    terminal::show_warnings();
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments),
+        Err(wrong) if wrong.use_stderr() => suggest::with_tip(wrong).exit(),
+        Err(help) => terminal::flushed(help.print()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+    };
+    match done {
         Ok(code) => code,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::error(&error);
             let interrupted = match error.downcast_ref() {
@@ -163,9 +166,4 @@ fn help(subcommand: &str) -> String {
 /// All commands and flags, for completions and manual pages.
 fn described() -> clap::Command {
     Arguments::command().mut_subcommand("prepare", prepare::described)
-}
-
-/// Whoever read our output has had enough of it: that is no failure.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-pub(crate) use gct_terminal::{advance, count, extend, percent, print, print_json, progress, score, table};
+pub(crate) use gct_terminal::{
+    advance, count, extend, flushed, percent, print, print_json, progress, score, show_warnings, table,
+};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// The user stopped it, and this is what to do next.
@@ -33,6 +35,8 @@ pub(crate) fn error(error: &anyhow::Error) {
         gct_terminal::print_error(&error.to_string(), error.hint().as_deref());
     } else if let Some(error) = error.downcast_ref::<gct_serve::Error>() {
         gct_terminal::print_error(&error.to_string(), error.hint().as_deref());
+    } else if let Some(error) = error.downcast_ref::<gct_terminal::Unprinted>() {
+        gct_terminal::print_error(&error.to_string(), Some(error.hint()));
     } else {
         gct_terminal::print_error(&format!("{error:#}"), None);
     }

@@ -22,6 +22,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use gct::dataset::Scratch;
 
 use crate::error::{Error, Result};
 use crate::functions;
@@ -58,7 +59,7 @@ pub struct Limits {
 /// A session of the query engine.
 pub(crate) struct Engine<'a> {
     pub(crate) context: SessionContext,
-    work: tempfile::TempDir,
+    work: Scratch,
     listener: Listener<'a>,
     limits: Limits,
 }
@@ -66,17 +67,12 @@ pub(crate) struct Engine<'a> {
 impl<'a> Engine<'a> {
     /// Begins a session that keeps what lies between two steps in a new folder inside of `beside`.
     pub(crate) fn new(limits: Limits, beside: &Path, listener: Listener<'a>) -> Result<Self> {
-        let place = |error: std::io::Error| Error::Place {
-            place: beside.display().to_string(),
-            problem: error.to_string(),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".gct-partial-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let work = builder.tempdir_in(beside).map_err(place)?;
+        let work = Scratch::inside(beside)?;
         let spill = work.path().join("spill");
-        std::fs::create_dir(&spill).map_err(place)?;
+        std::fs::create_dir(&spill).map_err(|error| Error::Place {
+            place: spill.display().to_string(),
+            problem: error.to_string(),
+        })?;
 
         let mut config = SessionConfig::new().with_information_schema(false);
         if let Some(threads) = limits.threads {

@@ -27,7 +27,12 @@ static STOP: AtomicBool = AtomicBool::new(false);
 fn main() -> ExitCode {
     quiet_engine();
     let sources = Source::builtin();
-    let matches = command(&sources).get_matches();
+    terminal::show_warnings();
+    let matches = match command(&sources).try_get_matches() {
+        Ok(matches) => matches,
+        Err(wrong) if wrong.use_stderr() => wrong.exit(),
+        Err(help) => return printed(terminal::flushed(help.print())),
+    };
     if let Some(("man", matches)) = matches.subcommand() {
         return match write_pages(command(&sources), matches) {
             Ok(()) => ExitCode::SUCCESS,
@@ -54,7 +59,7 @@ fn main() -> ExitCode {
         Err(error) => Err(Error::Place { place: "the runtime".into(), problem: error.to_string() }),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(text) => printed(terminal::print(&text)),
         Err(error) => fail(&error),
     }
 }
@@ -62,6 +67,13 @@ fn main() -> ExitCode {
 fn fail(error: &Error) -> ExitCode {
     terminal::print_error(&error.to_string(), error.hint().as_deref());
     ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
+}
+
+/// The exit code once everything is done but the output.
+fn printed(output: Result<(), terminal::Unprinted>) -> ExitCode {
+    let Err(error) = output else { return ExitCode::SUCCESS };
+    terminal::print_error(&error.to_string(), Some(error.hint()));
+    ExitCode::from(2)
 }
 
 /// Writes the manual pages of all sources, for `gct man`.
@@ -263,7 +275,8 @@ fn common(command: Command) -> Command {
         .arg(Arg::new("quiet").long("quiet").short('q').action(ArgAction::SetTrue).help("Show no progress"))
 }
 
-async fn run(sources: &[Source], matches: &ArgMatches) -> Result<()> {
+/// Does what the user asks for; what there is to say about it.
+async fn run(sources: &[Source], matches: &ArgMatches) -> Result<String> {
     let Some((name, matches)) = matches.subcommand() else { unreachable!("a subcommand is required") };
     let source = match sources.iter().find(|source| source.name == name) {
         Some(source) => source.clone(),
@@ -280,18 +293,11 @@ async fn run(sources: &[Source], matches: &ArgMatches) -> Result<()> {
     bar.finish_and_clear();
     let summary = summary?;
     let min_cell = request.settings.min_cell;
-    let text = if matches.get_flag("json") {
+    Ok(if matches.get_flag("json") {
         format!("{:#}\n", summary.json(min_cell))
     } else {
         report(&request, &summary, out.map(PathBuf::as_path), min_cell)
-    };
-    match terminal::print(&text) {
-        // Whoever read our output has had enough of it: that is no failure.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::Place { place: "standard output".into(), problem: error.to_string() })
-        }
-        _ => Ok(()),
-    }
+    })
 }
 
 /// What the user asks for.

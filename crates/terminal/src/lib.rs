@@ -7,22 +7,79 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
+/// Standard output could not be written.
+#[derive(Debug)]
+pub struct Unprinted(io::Error);
+
+impl Unprinted {
+    /// What the user can do about it.
+    pub fn hint(&self) -> &'static str {
+        "free some space where it goes, or send it elsewhere, as in `> FILE`"
+    }
+}
+
+impl fmt::Display for Unprinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write to standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unprinted {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
 /// Writes text to standard output.
 ///
 /// # Errors
-/// If nobody takes it.
-pub fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+/// As [`flushed`].
+pub fn print(text: &str) -> Result<(), Unprinted> {
+    flushed(io::stdout().write_all(text.as_bytes()))
+}
+
+/// Makes sure that what was written to standard output has arrived.
+///
+/// # Errors
+/// If it could not be written. That whoever read it has had enough of it, as `head` does, is no failure.
+pub fn flushed(written: io::Result<()>) -> Result<(), Unprinted> {
+    match written.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unprinted(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes one JSON object to standard output.
 ///
 /// # Errors
-/// If nobody takes it.
-pub fn print_json(value: &serde_json::Value) -> io::Result<()> {
+/// As [`flushed`].
+pub fn print_json(value: &serde_json::Value) -> Result<(), Unprinted> {
     print(&format!("{value:#}\n"))
+}
+
+/// Shows on standard error what the library warns of.
+struct Warnings;
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        // The words of other libraries can hold values of patients.
+        metadata.target().starts_with("gct")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            let _ = writeln!(io::stderr().lock(), "warning: {}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// From now on, shows what the library warns of.
+pub fn show_warnings() {
+    if log::set_logger(&Warnings).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
 }
 
 /// Adds the fields of one JSON object to another.

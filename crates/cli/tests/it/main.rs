@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod experiment;
+mod files;
 mod flags;
 mod inspect;
 mod install;

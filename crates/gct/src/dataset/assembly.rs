@@ -29,6 +29,11 @@ impl Assembly {
         self.folder.path()
     }
 
+    /// The folder that it will be in.
+    pub fn parent(&self) -> &Path {
+        self.folder.parent()
+    }
+
     /// Where the encounters belong.
     pub fn encounters(&self) -> PathBuf {
         self.folder().join(ENCOUNTERS)

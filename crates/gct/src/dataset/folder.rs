@@ -3,12 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
 
 use super::manifest::{ENCOUNTERS, FileEntry, MANIFEST, VOCABULARY};
+use super::replace::{put_back, replace};
+use super::scratch::{self, Scratch, is_partial, sweep};
 use crate::error::{Error, OnPath, Result};
 
 /// What to do when the output is already there.
@@ -53,8 +55,9 @@ pub(super) const DATASET: Shape = Shape {
 /// A folder in the making. Dropped before [`PendingFolder::commit`], it leaves nothing behind.
 pub(crate) struct PendingFolder {
     // Dropped in this order: what is inside goes before what was made to hold it.
-    temporary: TempDir,
+    scratch: Scratch,
     parents: NewParents,
+    folder: PathBuf,
     target: PathBuf,
     overwrite: Overwrite,
     shape: Shape,
@@ -65,38 +68,34 @@ impl PendingFolder {
     pub(crate) fn create(target: &Path, overwrite: Overwrite, shape: Shape) -> Result<Self> {
         check_folder(target, overwrite, shape)?;
         let parents = NewParents::of(target)?;
-        let temporary = beside(target, 0o777, |builder, parent| builder.tempdir_in(parent))?;
-        Ok(PendingFolder { temporary, parents, target: target.to_owned(), overwrite, shape })
+        let scratch = Scratch::inside_for(parent_of(target), target)?;
+        let folder = scratch.path().join("new");
+        fs::create_dir(&folder).on("create", target)?;
+        Ok(PendingFolder { scratch, parents, folder, target: target.to_owned(), overwrite, shape })
     }
 
     /// Where its files go meanwhile.
     pub(crate) fn path(&self) -> &Path {
-        self.temporary.path()
+        &self.folder
     }
 
-    /// Puts the finished folder in its place.
+    /// The folder that it will be in.
+    pub(super) fn parent(&self) -> &Path {
+        parent_of(&self.target)
+    }
+
+    /// Puts the finished folder in its place. What was there before ends up in the temporary folder and is
+    /// deleted last.
     pub(crate) fn commit(self) -> Result<()> {
-        sync_folder(self.path())?;
+        sync_folder(&self.folder)?;
         check_folder(&self.target, self.overwrite, self.shape)?;
-        // The old folder steps aside first and is deleted last, so that at any moment one of the two is whole.
-        let aside = if self.target.exists() {
-            let aside = beside(&self.target, 0o700, |builder, parent| builder.tempdir_in(parent))?;
-            fs::rename(&self.target, aside.path().join("old")).on("replace", &self.target)?;
-            Some(aside)
-        } else {
-            None
-        };
-        if let Err(error) = fs::rename(self.temporary.path(), &self.target) {
-            if let Some(aside) = aside {
-                // Kept, whatever happens next: it holds the user's only copy.
-                let old = aside.keep().join("old");
-                fs::rename(&old, &self.target).on("put back from", &old)?;
-                let _ = fs::remove_dir(old.parent().expect("old is in a folder"));
+        match fs::rename(&self.folder, &self.target) {
+            Err(_) if self.overwrite == Overwrite::Replace && self.target.exists() => {
+                replace(&self.folder, &self.target, self.scratch.mark())?;
             }
-            return self.overwrite.refused(error, &self.target);
+            Err(error) => return self.overwrite.refused(error, &self.target),
+            Ok(()) => {}
         }
-        // Renamed away: there is nothing left for the guard to delete.
-        let _ = self.temporary.keep();
         self.parents.keep();
         sync_folder(parent_of(&self.target))
     }
@@ -121,8 +120,12 @@ pub(crate) fn lock(file: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Refuses an existing folder, or, when it may be replaced, one that is anything but of this shape or empty.
+/// Refuses a place inside a dataset or a run, and an existing folder, or, when it may be replaced, one that
+/// is anything but of this shape or empty. What a killed process left there is removed, or put back, first.
 pub(crate) fn check_folder(target: &Path, overwrite: Overwrite, shape: Shape) -> Result<()> {
+    put_back(target);
+    sweep(parent_of(target));
+    check_outside(target)?;
     let Some(found) = look_at(target)? else { return Ok(()) };
     if overwrite == Overwrite::Refuse {
         return Err(Error::OutputExists { path: target.to_owned() });
@@ -137,6 +140,9 @@ pub(crate) fn check_folder(target: &Path, overwrite: Overwrite, shape: Shape) ->
     let mut is_empty = true;
     for entry in fs::read_dir(target).on("replace", target)? {
         let entry = entry.on("replace", target)?;
+        if is_partial(&entry.file_name()) {
+            continue;
+        }
         let (name, is_file) = (entry.file_name(), entry.file_type().on("replace", target)?.is_file());
         if !is_file || !name.to_str().is_some_and(shape.holds) {
             let (name, what) = (name.to_string_lossy(), shape.what);
@@ -150,11 +156,14 @@ pub(crate) fn check_folder(target: &Path, overwrite: Overwrite, shape: Shape) ->
     Ok(())
 }
 
+/// Removes what killed processes left in a folder and beside it.
+pub(crate) fn sweep_around(folder: &Path) {
+    sweep(folder);
+    sweep(parent_of(folder));
+}
+
 /// The file that tells a run.
 pub(crate) const RUN_MANIFEST: &str = "run.json";
-
-/// What is being written, if the program is killed then, stays behind under a name that begins like this.
-pub(crate) const PARTIAL: &str = ".gct-partial-";
 
 /// Refuses a name that promises another format than the one that is written.
 pub fn check_ending(file: &Path, endings: &'static [&'static str]) -> Result<()> {
@@ -165,16 +174,30 @@ pub fn check_ending(file: &Path, endings: &'static [&'static str]) -> Result<()>
     Err(Error::Ending { path: file.to_owned(), endings })
 }
 
-/// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a place inside a dataset or a run.
-pub fn check_file(target: &Path, overwrite: Overwrite) -> Result<()> {
+/// Refuses a place inside a dataset or a run, however deep: what is there is this program's own.
+pub(crate) fn check_outside(target: &Path) -> Result<()> {
     let refuse = |problem: &str| Error::NotReplaceable { path: target.to_owned(), problem: problem.into() };
-    for (manifest, problem) in
-        [(MANIFEST, "it would be inside a dataset"), (RUN_MANIFEST, "it would be inside a run")]
-    {
-        if is_manifest(&parent_of(target).join(manifest)) {
-            return Err(refuse(problem));
-        }
+    let target_folder = path::absolute(parent_of(target)).on("look at", target)?;
+    // Of what is not there yet, nothing can be a dataset.
+    let there = target_folder.ancestors().find_map(|above| above.canonicalize().ok());
+    match there.unwrap_or_default().ancestors().find_map(kind_of) {
+        Some(MANIFEST) => Err(refuse("it would be inside a dataset")),
+        Some(_) => Err(refuse("it would be inside a run")),
+        None => Ok(()),
     }
+}
+
+/// The name of the manifest of a folder, if it is a dataset or a run.
+pub(super) fn kind_of(folder: &Path) -> Option<&'static str> {
+    [MANIFEST, RUN_MANIFEST].into_iter().find(|name| is_manifest(&folder.join(name)))
+}
+
+/// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a place inside a
+/// dataset or a run. What a killed process left there is removed first.
+pub fn check_file(target: &Path, overwrite: Overwrite) -> Result<()> {
+    sweep(parent_of(target));
+    check_outside(target)?;
+    let refuse = |problem: &str| Error::NotReplaceable { path: target.to_owned(), problem: problem.into() };
     match look_at(target)? {
         Some(_) if overwrite == Overwrite::Refuse => Err(Error::OutputExists { path: target.to_owned() }),
         Some(found) if !found.is_file() => Err(refuse("it is not a plain file")),
@@ -220,22 +243,6 @@ impl Drop for NewParents {
             let _ = fs::remove_dir(folder);
         }
     }
-}
-
-/// Makes a temporary file or folder in the same folder as `target`, so that a rename can put it in place; its
-/// permissions are `mode` less the user's umask, as for anything that a program creates.
-fn beside<T>(
-    target: &Path,
-    mode: u32,
-    make: impl FnOnce(&tempfile::Builder<'_, '_>, &Path) -> io::Result<T>,
-) -> Result<T> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(PARTIAL);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-    #[cfg(not(unix))]
-    let _ = mode;
-    make(&builder, parent_of(target)).on("create", target)
 }
 
 /// Writes one file that appears whole or not at all.
@@ -294,7 +301,7 @@ impl PendingFile {
 
     fn beside(target: &Path, overwrite: Overwrite) -> Result<Self> {
         let parents = NewParents::of(target)?;
-        let temporary = beside(target, 0o666, |builder, parent| builder.tempfile_in(parent))?;
+        let temporary = scratch::file_inside(parent_of(target), target)?;
         Ok(PendingFile { temporary, parents, target: target.to_owned(), overwrite })
     }
 
@@ -391,16 +398,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scratch::names;
     use super::*;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
 
     const A_MANIFEST: &str = "{\"schema_version\": 1}";
 
@@ -468,7 +467,64 @@ mod tests {
         fs::create_dir(target.join(ENCOUNTERS)).unwrap();
         assert!(refusal(&target).contains(ENCOUNTERS), "a folder of that name");
         assert_eq!(names(&target), [MANIFEST, ENCOUNTERS, VOCABULARY]);
-        assert!(refusal(&target.join(MANIFEST)).contains("not a folder"));
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(refusal(&file).contains("not a folder"));
+    }
+
+    #[test]
+    fn what_a_killed_process_left_inside_is_in_nobodys_way() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("data");
+        fs::create_dir_all(target.join(".gct-partial-folder/new")).unwrap();
+        fs::write(target.join(".gct-partial-file"), "").unwrap();
+        for _ in 0..2 {
+            let pending = PendingFolder::create(&target, Overwrite::Replace, DATASET).unwrap();
+            fs::write(pending.path().join(MANIFEST), A_MANIFEST).unwrap();
+            pending.commit().unwrap();
+            assert_eq!(names(&target), [MANIFEST]);
+            fs::create_dir(target.join(".gct-partial-other")).unwrap();
+        }
+    }
+
+    /// One is replaced in one step where the system can, which it is asked about here too.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_is_replaced_again_and_again_is_always_there() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("data");
+        let write = || {
+            let pending = PendingFolder::create(&target, Overwrite::Replace, DATASET).unwrap();
+            fs::write(pending.path().join(MANIFEST), A_MANIFEST).unwrap();
+            pending.commit().unwrap();
+        };
+        write();
+        std::thread::scope(|scope| {
+            let writers = [(); 3].map(|()| scope.spawn(|| (0..50).for_each(|_| write())));
+            while !writers.iter().all(|writer| writer.is_finished()) {
+                assert!(target.exists());
+            }
+        });
+        assert_eq!((names(home.path()), names(&target)), (vec!["data".into()], vec![MANIFEST.into()]));
+    }
+
+    #[test]
+    fn nothing_is_written_inside_of_a_dataset_or_a_run() {
+        let home = tempfile::tempdir().unwrap();
+        for (manifest, problem) in [(MANIFEST, "inside a dataset"), (RUN_MANIFEST, "inside a run")] {
+            let folder = home.path().join(manifest.replace('.', "-"));
+            fs::create_dir_all(folder.join("sub")).unwrap();
+            fs::write(folder.join(manifest), A_MANIFEST).unwrap();
+            for name in ["x", "sub/x", "a/b/c", "sub/../x", "sub/../a/x"] {
+                let target = folder.join(name);
+                assert!(refusal(&target).contains(problem), "{name}");
+                let file = check_file(&target, Overwrite::Replace).unwrap_err().to_string();
+                assert!(file.contains(problem), "{name}");
+            }
+            assert_eq!(names(&folder), [manifest, "sub"]);
+            let beside = home.path().join("beside");
+            assert!(PendingFolder::create(&beside, Overwrite::Refuse, DATASET).is_ok());
+        }
     }
 
     #[cfg(unix)]
@@ -483,6 +539,8 @@ mod tests {
         assert!(check_file(Path::new("/dev/null"), Overwrite::Replace).is_err());
         fs::write(target.join(MANIFEST), A_MANIFEST).unwrap();
         let inside = check_file(&target.join(ENCOUNTERS), Overwrite::Replace).unwrap_err();
+        assert!(inside.to_string().contains("inside a dataset"), "{inside}");
+        let inside = check_file(&link.join("new/x"), Overwrite::Replace).unwrap_err();
         assert!(inside.to_string().contains("inside a dataset"), "{inside}");
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::replace::put_back_missing;
 use super::schema;
 use crate::error::{Error, OnPath, Result};
 use crate::overrides;
@@ -93,6 +94,7 @@ impl Manifest {
 
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(MANIFEST);
+        put_back_missing(folder);
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
                 return Err(Error::NotADataset { path: folder.to_owned() });

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Experiment;
 use crate::ceiling::Ceiling;
-use crate::dataset::{Dataset, Overwrite, PARTIAL, write_own};
+use crate::dataset::{Dataset, Overwrite, check_outside, is_partial, write_own};
 use crate::error::{Error, OnPath, Result};
 use crate::overrides;
 use crate::statistics::{self, Statistics};
@@ -22,14 +22,15 @@ pub(super) fn check_folder(folder: &Path) -> Result<()> {
     if folder.join(FILE).exists() {
         return About::read(folder).map(drop);
     }
+    check_outside(folder)?;
     if !folder.exists() {
         return Ok(());
     }
     for entry in fs::read_dir(folder).on("read", folder)? {
-        let name = entry.on("read", folder)?.file_name().to_string_lossy().into_owned();
+        let name = entry.on("read", folder)?.file_name();
         // Data are made before anything is written about them.
-        if name != DATA && !name.starts_with(PARTIAL) && !folder.join(FILE).exists() {
-            let problem = format!("it holds `{name}`, which is not part of an experiment");
+        if name != DATA && !is_partial(&name) && !folder.join(FILE).exists() {
+            let problem = format!("it holds `{}`, which is not part of an experiment", name.display());
             return Err(Error::NotReplaceable { path: folder.to_owned(), problem });
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use super::data::check_folder;
 use super::trial::{Finished, Trial};
 use super::{About, Experiment};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, sweep_all};
 use crate::error::{Error, OnPath, Result};
 use crate::split::By;
 use crate::train;
@@ -119,6 +119,7 @@ pub fn run(
     }
     check_folder(folder)?;
     fs::create_dir_all(folder).on("create", folder)?;
+    sweep_all(folder);
     let about = About::of(dataset, folder, &proceed)?;
     let (mut left, mut outcome) = (Vec::new(), Outcome::default());
     for (_, trial) in trials.into_iter().enumerate().filter(|(place, _)| share.has(*place)) {

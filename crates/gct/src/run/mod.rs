@@ -70,7 +70,7 @@ const SHAPE: Shape = Shape {
             journal::EVENTS,
             journal::LOG,
         ];
-        fixed.contains(&name) || checkpoint::is_checkpoint(name) || name.starts_with(dataset::PARTIAL)
+        fixed.contains(&name) || checkpoint::is_checkpoint(name)
     },
 };
 
@@ -269,12 +269,7 @@ impl Run {
     /// Keeps other processes from training it, as long as the file is held, and removes what a kill left behind.
     pub(crate) fn lock(&self) -> Result<Option<fs::File>> {
         let Some(lock) = dataset::lock(&self.folder.join(MANIFEST))? else { return Ok(None) };
-        for entry in fs::read_dir(&self.folder).on("read", &self.folder)? {
-            let entry = entry.on("read", &self.folder)?;
-            if entry.file_name().to_string_lossy().starts_with(dataset::PARTIAL) {
-                fs::remove_file(entry.path()).on("remove", &entry.path())?;
-            }
-        }
+        dataset::sweep_around(&self.folder);
         Ok(Some(lock))
     }
 
@@ -516,6 +511,7 @@ fn config(settings: &Settings) -> String {
 
 fn read_manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
+    dataset::put_back_missing(folder);
     let text = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
             return Err(Error::NotARun { path: folder.to_owned() });

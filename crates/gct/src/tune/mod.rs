@@ -261,8 +261,7 @@ impl Tuning {
         plan.check()?;
         let path = folder.join(PLAN);
         if !path.exists() {
-            let is_foreign =
-                |name: &OsStr| name != PLAN && !name.to_string_lossy().starts_with(dataset::PARTIAL);
+            let is_foreign = |name: &OsStr| name != PLAN && !dataset::is_partial(name);
             if fs::read_dir(folder)
                 .is_ok_and(|inside| inside.flatten().any(|entry| is_foreign(&entry.file_name())))
             {
@@ -327,6 +326,7 @@ impl Tuning {
     /// If a trial cannot be written, or the user stops it.
     pub fn run(self, dataset: &Dataset, watch: Watch<'_>) -> Result<Self> {
         let _lock = lock(&self.folder.join(PLAN))?;
+        dataset::sweep_all(&self.folder);
         // As it is now that nobody else writes.
         let tuning = Tuning::read(&self.folder)?;
         let cut_off =

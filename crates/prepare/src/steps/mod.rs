@@ -67,8 +67,8 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
         gct::dataset::check_file(prior, request.overwrite)?;
     }
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
-    let beside = assembly.as_ref().and_then(|assembly| assembly.folder().parent().map(Path::to_owned));
-    let engine = Engine::new(request.limits.clone(), &beside.unwrap_or_else(std::env::temp_dir), listener)?;
+    let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
+    let engine = Engine::new(request.limits.clone(), &beside, listener)?;
     let place = Place::list(&engine.context, &request.input).await?;
     let mut summary = Summary { source: request.source.name.clone(), ..Summary::default() };
     tables::outline(&engine, &request.source)?;

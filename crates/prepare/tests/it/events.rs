@@ -7,7 +7,7 @@ use gct::dataset::{Dataset, Overwrite};
 use gct::split::{By, Split};
 use serde_json::json;
 
-use super::{json, lines, prepare, write, write_parquet};
+use super::{json, lines, names, prepare, write, write_parquet};
 
 const EVENTS: (&str, &str) = (
     "visits.csv",
@@ -311,4 +311,33 @@ fn a_code_that_is_called_as_the_group_of_rare_ones_stays_apart() {
     let codes: Vec<_> =
         dataset.vocabulary().diagnosis.iter().map(|code| (code.code.as_str(), code.count)).collect();
     assert_eq!(codes, [("(rare)", 3), ("(rare 2)", 3)]);
+}
+
+/// What lies between two steps can hold rows of patients.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_kill_left_is_removed_and_output_that_cannot_be_written_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let temporary = home.path().join("tmp");
+    write(home.path(), &[EVENTS]);
+    let line = format!("events visits.csv {COLUMNS}");
+    for (command, folder) in [("--dry-run", &*temporary), ("--out data", home.path())] {
+        std::fs::create_dir_all(folder.join(".gct-partial-killed/spill")).unwrap();
+        std::fs::write(folder.join(".gct-partial-killed/spill/rows"), "").unwrap();
+        prepare(home.path(), &format!("{line} {command}")).env("TMPDIR", &temporary).assert().success();
+        assert!(!folder.join(".gct-partial-killed").exists(), "{command}");
+    }
+    assert_eq!(names(home.path()), ["data", "tmp", "visits.csv"]);
+    assert_eq!(names(&temporary), [""; 0]);
+    for line in [format!("{line} --dry-run"), "--help".into(), "events --help".into()] {
+        let output = std::process::Command::new(snapbox::cmd::cargo_bin!("gct-prepare"))
+            .args(line.split_whitespace())
+            .current_dir(home.path())
+            .stdout(std::fs::File::options().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.starts_with("error: cannot write to standard output: "), "{line}: {said}");
+    }
 }
