@@ -144,22 +144,22 @@ fn small_cells_are_not_told() {
     assert!(!home.join("other.html").exists());
 }
 
-/// All counts of encounters below a value, wherever they are, with their names.
+/// All counts of encounters in a value, wherever they are, with their names.
 fn counts(value: &Value) -> Vec<(&str, u64)> {
-    const NAMES: [&str; 7] = ["encounters", "training", "asked", "left_out", "known", "true", "count"];
-    let own = |(name, value): (&str, &Value)| -> Vec<(&str, u64)> {
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        let numbers = values.iter().filter_map(Value::as_u64).filter(|_| NAMES.contains(&name));
-        numbers.map(|number| (name, number)).collect()
-    };
     match value {
-        Value::Object(fields) => fields
-            .iter()
-            .flat_map(|(name, value)| own((name, value)).into_iter().chain(counts(value)))
+        Value::Object(fields) => (fields.iter())
+            .flat_map(|(name, value)| own_counts(name, value).into_iter().chain(counts(value)))
             .collect(),
         Value::Array(values) => values.iter().flat_map(counts).collect(),
         _ => Vec::new(),
     }
+}
+
+fn own_counts<'a>(name: &'a str, value: &Value) -> Vec<(&'a str, u64)> {
+    const NAMES: [&str; 7] = ["encounters", "training", "asked", "left_out", "known", "true", "count"];
+    let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let numbers = values.iter().filter_map(Value::as_u64).filter(|_| NAMES.contains(&name));
+    numbers.map(|number| (name, number)).collect()
 }
 
 #[test]
