@@ -97,7 +97,8 @@ pub(crate) fn about(run: &Run, dataset: &Dataset, which: Which) -> u64 {
 pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> String {
     let mut text = String::new();
     if overlap.encounters > 0 {
-        let (encounters, fate) = (count(overlap.encounters), if overlap.included { "are included" } else { "are left out" });
+        let (encounters, fate) =
+            (count(overlap.encounters), if overlap.included { "are included" } else { "are left out" });
         text += &format!("{encounters} encounters of subjects that the run learned from {fate}\n");
     }
     text += &overlap.warning().map(|warning| format!("warning: {warning}\n")).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::ceiling::Scores as CeilingScores;
 use gct::dataset::{Dataset, Overwrite};
@@ -25,7 +25,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::explain::{node, write};
-use crate::terminal::{self, count, score};
+use crate::terminal::{self, count, refusal, score, visible};
 use crate::{STOP, proceed};
 
 /// See it work: make data, train three models to find hidden edges, compare them, draw what they believe
@@ -82,7 +82,7 @@ struct Trained {
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     whole(arguments, quiet).map_err(|error| match error.downcast() {
         Ok(gct::Error::Stopped { .. } | gct::Error::Interrupted) if arguments.force => {
-            terminal::Stopped("stopped; run the same command again without --force to go on").into()
+            terminal::Stopped("run the same command again without --force to go on").into()
         }
         Ok(error) => terminal::go_on_again(error),
         Err(error) => error,
@@ -114,11 +114,11 @@ fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
         count(dataset.manifest().encounters),
         count(arguments.steps),
         start.elapsed().as_secs_f64(),
-        report.join(PAGE).display()
+        visible(report.join(PAGE).display())
     );
     // As it was called, so that the lines can be copied.
-    let program = std::env::args().next().unwrap_or_else(|| "gct".into());
-    let out = arguments.out.display();
+    let program = visible(std::env::args().next().unwrap_or_else(|| "gct".into()));
+    let out = visible(arguments.out.display());
     for line in [
         format!("evaluate {out}/gct"),
         format!("explain {out}/gct --graph graph.svg"),
@@ -134,7 +134,8 @@ fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
 fn check(arguments: &Arguments) -> Result<()> {
     let out = &arguments.out;
     let foreign = |name: &str| {
-        bail!("{} holds `{name}`, which is not of a demo; choose another folder with --out", out.display())
+        let problem = format!("{} holds `{name}`, which is not of a demo", out.display());
+        Err(refusal(problem, "choose another folder with --out"))
     };
     if let Some(manifest) = ["dataset.json", "run.json"].into_iter().find(|name| out.join(name).exists()) {
         return foreign(manifest);
@@ -159,7 +160,7 @@ fn check(arguments: &Arguments) -> Result<()> {
             return foreign(name);
         }
         if made != wanted && !arguments.force {
-            bail!("{} is not of this demo; --force begins anew", folder.display());
+            return Err(other_demo(&folder));
         }
     }
     Ok(())
@@ -170,7 +171,8 @@ fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
     let folder = arguments.out.join(DATA);
     let settings = synthetic::Settings { encounters: arguments.encounters, ..Default::default() };
     if arguments.encounters < FEWEST {
-        bail!("--encounters {}: a demo needs at least {FEWEST}", arguments.encounters);
+        let problem = format!("--encounters {}: a demo needs at least {FEWEST}", arguments.encounters);
+        return Err(refusal(problem, format!("give --encounters {FEWEST} or more")));
     }
     if arguments.force || !folder.exists() {
         let bar = terminal::progress(settings.encounters, "drawing encounters", quiet);
@@ -183,10 +185,14 @@ fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
         made?;
     }
     let dataset = Dataset::open(&folder)?;
-    match Findings::of(dataset.manifest())? {
+    match Findings::of(&dataset)? {
         Some(findings) if dataset.manifest().encounters == arguments.encounters => Ok((dataset, findings)),
-        _ => bail!("{} is not of this demo; --force begins anew", folder.display()),
+        _ => Err(other_demo(&folder)),
     }
+}
+
+fn other_demo(folder: &Path) -> anyhow::Error {
+    refusal(format!("{} is not of this demo", folder.display()), "--force begins anew")
 }
 
 /// Trains one model, or goes on, and measures it.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::asked::{self, AskedArguments};
 use crate::output::RequiredFile;
-use crate::terminal::{self, count};
+use crate::terminal::{self, count, visible};
 use crate::train::heed;
 
 /// Write vectors of visits or of codes, as Parquet or for NumPy
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let what = if arguments.codes { "codes" } else { "encounters" };
     let mut text = format!(
         "{}: vectors of {width} numbers for {} {what}\n",
-        arguments.output.out.display(),
+        visible(arguments.output.out.display()),
         count(written.rows)
     );
     text += &asked::left_out(written.left_out, written.unseen, written.overlap);

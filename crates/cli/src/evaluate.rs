@@ -8,7 +8,7 @@ use gct::run::Run;
 use serde_json::{Value, json};
 
 use crate::asked::{self, AskedArguments, TestArguments};
-use crate::terminal::{self, count, score};
+use crate::terminal::{self, count, score, visible};
 use crate::train::heed;
 
 /// Measure a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and how true its attention is
@@ -52,14 +52,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let mut text = format!(
         "{} on {}, {weights}, {} encounters of {}\n",
         settings.model.name(),
-        settings.task,
+        visible(&settings.task),
         count(evaluation.encounters),
         evaluation.split
     );
     text += &asked::left_out(evaluation.left_out, evaluation.unseen, evaluation.overlap);
     text += &format!("\n{}", table(&evaluation.scores));
     for (label, scores) in &evaluation.labels {
-        text += &format!("\n{label}\n{}", table(scores));
+        text += &format!("\n{}\n{}", visible(label), table(scores));
     }
     text += &structure(&evaluation);
     Ok(terminal::print(&text)?)

@@ -1,10 +1,10 @@
 //! `gct experiment`: the tables of the paper, and one's own.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use gct::dataset::{Dataset, Overwrite};
 use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::STOP;
 use crate::explain::write;
 use crate::settings::assignment;
-use crate::terminal::{self, count, score};
+use crate::terminal::{self, count, refusal, score, visible};
 
 /// Train every model of a table on every split, and gather what they found beside the paper's figures
 ///
@@ -95,7 +95,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         return tables(&experiments, folder, None, *json);
     }
     let (Some(file), Some(out)) = (&arguments.file, &arguments.out) else {
-        bail!("give a file and --out, or `table` and a folder");
+        let hint =
+            "gct experiment FILE.toml --out DIR runs one, gct experiment table DIR shows what was found";
+        return Err(refusal("a file and --out are missing, or `table` and a folder", hint));
     };
     let mut set = toml::Table::new();
     for one in &arguments.set {
@@ -114,7 +116,10 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     page(&experiment, &dataset, out, quiet)?;
     match &outcome.failed[..] {
         [] => Ok(()),
-        failed => bail!("{} trials failed: {}", failed.len(), failed.join(", ")),
+        failed => Err(refusal(
+            format!("{} trials failed: {}", failed.len(), failed.join(", ")),
+            "the lines above say why; the same command runs again those that failed",
+        )),
     }
 }
 
@@ -189,9 +194,9 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
     }
     let mut text = String::new();
     for (experiment, findings, files) in &all {
-        text += &format!("{}\n\n", experiment.title);
+        text += &format!("{}\n\n", visible(&experiment.title));
         text += &summary(experiment, findings);
-        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let files: Vec<String> = files.iter().map(|file| visible(file.display())).collect();
         text += &format!("\ntables: {}\n", files.join(", "));
     }
     if let Some(Outcome { elsewhere: others @ 1.., .. }) = outcome {
@@ -296,8 +301,7 @@ impl Display {
     }
 
     fn line_always(&self, text: &str) {
-        // If standard error is closed, nobody is left to tell.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        terminal::print_line(text);
     }
 
     fn finish(&self) {

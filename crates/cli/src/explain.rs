@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::dataset::{self, Overwrite};
 use gct::picture::{self, Kind};
 use gct::predict::{Explanation, explain};
 use serde_json::json;
 
+use crate::terminal::refusal;
 use crate::{asked, proceed, terminal};
 
 /// Show what a model believes about one encounter: who attends to whom, block by block
@@ -66,13 +67,19 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         dataset::check_file(file, overwrite)?;
     }
     if arguments.graph.is_some() && arguments.graph == arguments.bars {
-        bail!("--graph and --bars are the same file");
+        return Err(refusal("--graph and --bars are the same file", "give each a file of its own"));
     }
     if arguments.force && arguments.graph.is_none() && arguments.bars.is_none() {
-        bail!("--force is for the files of --graph and --bars, and neither is given: leave it out");
+        return Err(refusal(
+            "--force is for the files of --graph and --bars, and neither is given",
+            "leave it out",
+        ));
     }
     if arguments.block.is_some() && arguments.json && arguments.graph.is_none() {
-        bail!("--block is for text and for --graph, and --json has all blocks: leave it out");
+        return Err(refusal(
+            "--block is for text and for --graph, and --json has all blocks",
+            "leave it out",
+        ));
     }
     let (run, dataset) = asked::open(&arguments.run, arguments.data.as_deref())?;
     let bar = terminal::progress(dataset.manifest().encounters, "looking for the encounter", quiet);
@@ -84,7 +91,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let explanation = explanation?;
     let structure = &explanation.structure;
     if structure.layers.is_empty() && (arguments.graph.is_some() || arguments.bars.is_some()) {
-        bail!("{} does not mix nodes: there is no attention to draw", run.settings().model.name());
+        let model = run.settings().model.name();
+        let hint = "leave out --graph and --bars, or explain a run of gct or transformer";
+        return Err(refusal(format!("{model} does not mix nodes: there is no attention to draw"), hint));
     }
     // All that can be wrong is found before the first file is written.
     let layer = layer(&explanation, arguments.block)?;
@@ -123,10 +132,13 @@ pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Resul
 fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
     let blocks = explanation.structure.layers.len();
     match block {
-        Some(_) if blocks == 0 => bail!("--block: the model does not mix nodes and has no blocks"),
-        Some(block) if !(1..=blocks).contains(&block) => {
-            bail!("--block {block}: the model has blocks 1 to {blocks}")
+        Some(_) if blocks == 0 => {
+            Err(refusal("--block: the model does not mix nodes and has no blocks", "leave out --block"))
         }
+        Some(block) if !(1..=blocks).contains(&block) => Err(refusal(
+            format!("--block {block}: the model has blocks 1 to {blocks}"),
+            format!("give a block from 1 to {blocks}"),
+        )),
         Some(block) => Ok(block - 1),
         None => Ok(blocks.saturating_sub(1)),
     }
@@ -138,8 +150,8 @@ pub(crate) fn node(explanation: &Explanation, code: Option<&str>) -> Result<usiz
     if let Some(code) = code {
         let named = |label: &str| label == code || label.strip_suffix(" (hidden)") == Some(code);
         let found = structure.nodes.iter().position(|node| named(&node.label));
-        let Some(found) = found else { bail!("--code {code}: the encounter does not have it") };
-        return Ok(found);
+        let hint = "without --code the codes of the encounter are listed";
+        return found.ok_or_else(|| refusal(format!("--code {code}: the encounter does not have it"), hint));
     }
     let edges = |node: usize| {
         structure.edges.iter().flatten().filter(|(cause, effect)| [*cause, *effect].contains(&node)).count()

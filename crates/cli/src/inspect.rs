@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use gct::ceiling::{Ceiling, JOINT_HELD_OUT};
 use gct::dataset::Dataset;
@@ -15,7 +15,7 @@ use gct::task::Task;
 use serde_json::json;
 
 use crate::proceed;
-use crate::terminal::{self, count, percent, score};
+use crate::terminal::{self, count, percent, score, visible};
 
 /// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
 ///
@@ -47,16 +47,15 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     });
     bar.finish_and_clear();
     let statistics = statistics?;
-    let findings = Findings::of(dataset.manifest())
-        .with_context(|| format!("{}: source.findings", arguments.data.join("dataset.json").display()))?;
+    let findings = Findings::of(&dataset)?;
     if arguments.json {
         return Ok(terminal::print_json(&report(&dataset, &statistics, findings.as_ref()))?);
     }
     let mut text = format!(
         "{}: {} data, written by {}\n\n",
-        arguments.data.display(),
-        dataset.manifest().source.kind,
-        dataset.manifest().program
+        visible(arguments.data.display()),
+        visible(&dataset.manifest().source.kind),
+        visible(&dataset.manifest().program)
     );
     text += &table_1(&statistics, findings.is_some());
     text += &labels(&statistics);

@@ -94,15 +94,16 @@ fn proceed() -> gct::Result<()> {
 fn main() -> ExitCode {
     // Names of files are printed and written down, which takes text.
     if std::env::args_os().any(|argument| argument.to_str().is_none()) {
-        terminal::error(&anyhow::anyhow!(
-            "an argument is not UTF-8: rename the file or folder that it names"
+        terminal::error(&terminal::refusal(
+            "an argument is not UTF-8",
+            "rename the file or folder that it names",
         ));
         return ExitCode::from(2);
     }
     terminal::show_warnings();
     let done = match Arguments::try_parse() {
         Ok(arguments) => run(arguments),
-        Err(wrong) if wrong.use_stderr() => suggest::with_tip(wrong).exit(),
+        Err(wrong) if wrong.use_stderr() => gct_terminal::misused(&suggest::with_tip(wrong)),
         Err(help) => terminal::flushed(help.print()).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     match done {

@@ -1,6 +1,6 @@
 //! `gct predict`: predictions as Parquet.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::predict::{self, Options};
 use gct::task::Task;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::asked::{self, AskedArguments, TestArguments};
 use crate::output::RequiredFile;
-use crate::terminal::{self, count};
+use crate::terminal::{self, count, refusal, visible};
 use crate::train::heed;
 
 /// Write the predictions of a run as Parquet
@@ -71,7 +71,10 @@ impl Arguments {
             ("min-probability", min_probability.is_some(), "graph_reconstruction"),
         ] {
             if is_given && of != for_task {
-                bail!("--{flag} is for runs that predict {of}, and this one predicts {task}: leave it out");
+                return Err(refusal(
+                    format!("--{flag} is for runs that predict {of}, and this one predicts {task}"),
+                    "leave it out",
+                ));
             }
         }
         let standard = Options::default();
@@ -108,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let mut text = format!(
         "{}: {} rows for {} encounters\n",
-        arguments.output.out.display(),
+        visible(arguments.output.out.display()),
         count(written.rows),
         count(written.encounters)
     );

@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::terminal;
+use crate::terminal::{self, refusal};
 
 /// Make a dataset of health records: eICU, MEDS, OMOP, Synthea, FHIR, claims, any table of events
 #[derive(Args)]
@@ -109,7 +109,10 @@ pub(crate) fn run(arguments: &Arguments, threads: Option<u16>, quiet: bool) -> R
             terminal::print(&crate::help("prepare"))?;
             Ok(ExitCode::SUCCESS)
         }
-        None => bail!("the program `{PROGRAM}` is not installed\nhint: in the source of gct: {INSTALL}"),
+        None => Err(refusal(
+            format!("the program `{PROGRAM}` is not installed"),
+            format!("in the source of gct: {INSTALL}"),
+        )),
     }
 }
 
@@ -118,9 +121,10 @@ pub(crate) fn write_pages(folder: &Path) -> Result<()> {
     let mut command = Command::new(program());
     command.arg("man").arg("--out").arg(folder);
     match finish(command)? {
-        Some(status) if !status.success() => {
-            bail!("`{PROGRAM}` cannot write its manual pages\nhint: install the same version: {INSTALL}")
-        }
+        Some(status) if !status.success() => Err(refusal(
+            format!("`{PROGRAM}` cannot write its manual pages"),
+            format!("install the same version: {INSTALL}"),
+        )),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::asked::{self, TestArguments, WhichName};
 use crate::explain::write;
 use crate::output::RequiredFile;
-use crate::terminal::{self, count};
+use crate::terminal::{self, count, refusal, visible};
 use crate::train::heed;
 
 /// Make one page to look at: figures and curves, encounters with what the model believes, its links, a map of codes
@@ -81,7 +81,10 @@ impl LookArguments {
         let min_cell = self.min_cell.unwrap_or_default();
         let encounters = self.encounters.unwrap_or(if min_cell > 1 { 0 } else { usual });
         if self.with_ids && encounters == 0 {
-            bail!("--with-ids is for the encounters on the page, and it shows none: leave it out");
+            return Err(refusal(
+                "--with-ids is for the encounters on the page, and it shows none",
+                "leave it out",
+            ));
         }
         Ok(Options {
             encounters,
@@ -114,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         return Ok(terminal::print_json(&report)?);
     }
     let size = count(html.len() as u64 / 1000);
-    Ok(terminal::print(&format!("{}, {size} kB; open it in a browser\n", out.display()))?)
+    Ok(terminal::print(&format!("{}, {size} kB; open it in a browser\n", visible(out.display())))?)
 }
 
 /// For a page that nobody asked for: encounters are on it only if no patient stands behind them.

@@ -7,7 +7,7 @@ use clap::Args;
 use gct::run::{Summary, Unreadable};
 use serde_json::json;
 
-use crate::terminal::{self, count, score};
+use crate::terminal::{self, count, score, visible};
 
 /// List the runs in a folder
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(terminal::print_json(&runs.iter().map(value).collect())?);
     }
     if runs.is_empty() {
-        return Ok(terminal::print(&format!("no runs in {}\n", arguments.folder.display()))?);
+        return Ok(terminal::print(&format!("no runs in {}\n", visible(arguments.folder.display())))?);
     }
     let name = |path: &Path| match path.strip_prefix(&arguments.folder) {
         Ok(below) if below != Path::new("") => below.display().to_string(),
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let header = ["run", "task", "model", "seed, split", "steps", "metric", "best", "at step", "time"];
     let mut text = terminal::table(&header, rows);
     for Unreadable { problem, .. } in runs.iter().filter_map(|run| run.as_ref().err()) {
-        text += &format!("not listed: {problem}\n");
+        text += &format!("not listed: {}\n", visible(problem));
     }
     Ok(terminal::print(&text)?)
 }

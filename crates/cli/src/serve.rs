@@ -1,11 +1,10 @@
 //! `gct serve`: a run as an HTTP API.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
@@ -16,6 +15,7 @@ use serde_json::json;
 
 use crate::asked;
 use crate::report::LookArguments;
+use crate::terminal::refusal;
 use crate::train::heed;
 use crate::{STOP, terminal};
 
@@ -130,10 +130,10 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
     let model = &run.settings().model;
     if model.needs_edges() && arguments.data.is_some() {
-        bail!(
-            "--data is for the page, and there is none of {}, which needs true edges: leave it out",
-            model.name()
-        );
+        return Err(refusal(
+            format!("--data is for the page, and there is none of {}, which needs true edges", model.name()),
+            "leave it out",
+        ));
     }
     if arguments.no_page || model.needs_edges() {
         return Ok(None);
@@ -192,5 +192,5 @@ fn options(arguments: &Arguments, dataset: &Dataset) -> Result<(Options, Option<
 
 /// A line for whoever watches. If nobody does, it is served all the same.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    terminal::print_line(line);
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::model::Config;
@@ -10,6 +10,8 @@ use gct::overrides::{merge, read, table, typed};
 use gct::task::Task;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::terminal::refusal;
 
 /// The options of every command that has settings.
 #[derive(Args)]
@@ -43,13 +45,15 @@ impl SettingsArguments {
         let layers = self.spelled(data)?;
         let given = |name: &str, flag: Option<String>, path: &[&str]| match (flag, last(&layers, path)) {
             (Some(flag), Some(set)) if flag != set => {
-                bail!("--{name} {flag}, but --config or --set says `{set}`: leave out one of them")
+                let problem = format!("--{name} {flag}, but --config or --set says `{set}`");
+                Err(refusal(problem, "leave out one of them"))
             }
             (flag, set) => Ok(flag.or_else(|| set.map(str::to_owned))),
         };
         let task = task.map(|task| task_of(task, data)).transpose()?.map(|task| task.to_string());
         let Some(task) = given("task", task, &["task"])? else {
-            bail!("--task is missing: one of {}, label:NAME", Task::NAMES.join(", "));
+            let hint = format!("give one of {}, label:NAME", Task::NAMES.join(", "));
+            return Err(refusal("--task is missing", hint));
         };
         let model = model.map(Config::canonical).transpose()?.map(str::to_owned);
         let model = given("model", model, &["model", "name"])?.unwrap_or_else(|| "gct".into());
@@ -116,9 +120,15 @@ fn laid_over<T: Serialize + DeserializeOwned>(defaults: &T, layers: &[Layer]) ->
     let mut settings = table(defaults);
     for (name, layer) in layers {
         merge(&mut settings, layer.clone());
-        typed::<T>(&settings).map_err(|problem| anyhow!("{name}: {problem}"))?;
+        typed::<T>(&settings).map_err(|problem| refusal(format!("{name}: {problem}"), SHOW))?;
     }
-    typed(&settings).map_err(|problem| anyhow!(problem))
+    typed(&settings).map_err(|problem| refusal(problem, SHOW))
+}
+
+const SHOW: &str = "--show-config prints all settings with their names and values";
+
+fn bad_setting(set: &str, problem: &str) -> anyhow::Error {
+    refusal(format!("--set {set}: {problem}"), SHOW)
 }
 
 /// `a.b=1` as a table. A value that is no TOML value is taken as text.
@@ -126,11 +136,11 @@ pub(crate) fn assignment(set: &str) -> Result<toml::Table> {
     let (key, value) = set
         .split_once('=')
         .filter(|_| !set.contains('\n'))
-        .ok_or_else(|| anyhow!("--set {set}: expected KEY=VALUE"))?;
+        .ok_or_else(|| bad_setting(set, "expected KEY=VALUE"))?;
     let parse = |value: &str| format!("{} = {value}", key.trim()).parse::<toml::Table>();
     parse(value.trim())
         .or_else(|_| parse(&toml::Value::from(value.trim()).to_string()))
-        .map_err(|error| anyhow!("--set {set}: {}", error.message()))
+        .map_err(|error| bad_setting(set, error.message()))
 }
 
 #[cfg(test)]

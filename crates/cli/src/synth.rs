@@ -12,6 +12,7 @@ use gct::synth::{Findings, Progress};
 use serde_json::json;
 
 use crate::settings::SettingsArguments;
+use crate::terminal::visible;
 use crate::{STOP, terminal};
 
 /// Generate synthetic encounters with known structure, as in the paper's Appendix A
@@ -79,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let mut text = format!(
         "{}: {} encounters, kept of {} drawn, in {seconds:.1} s\n",
-        out.display(),
+        visible(out.display()),
         terminal::count(manifest.encounters),
         terminal::count(findings.raw_encounters),
     );
@@ -90,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         let prevalence = *positives as f64 / manifest.encounters as f64;
         text += &format!("{label:<9} {:>8} of encounters\n", terminal::percent(Some(prevalence)));
     }
-    text += &format!("next: gct inspect {}\n", out.display());
+    text += &format!("next: gct inspect {}\n", visible(out.display()));
     Ok(terminal::print(&text)?)
 }
 

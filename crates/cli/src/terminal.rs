@@ -1,9 +1,11 @@
 //! What the commands say alike, beside what is in `gct-terminal`: errors of the library, and the progress of a training.
 
+use std::borrow::Cow;
 use std::fmt;
 
 pub(crate) use gct_terminal::{
-    advance, count, extend, flushed, percent, print, print_json, progress, score, show_warnings, table,
+    advance, count, extend, flushed, percent, print, print_json, print_line, progress, score, show_warnings,
+    table, visible,
 };
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
@@ -13,32 +15,66 @@ pub(crate) struct Stopped(pub(crate) &'static str);
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str("stopped; everything so far is kept")
     }
 }
 
 impl std::error::Error for Stopped {}
 
+/// A command that makes no sense, and what to do about it.
+#[derive(Debug)]
+struct Refusal {
+    problem: String,
+    hint: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What is wrong with a command, and what to do about it.
+pub(crate) fn refusal(problem: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Refusal { problem: problem.into(), hint: hint.into() }.into()
+}
+
 /// An error of many trainings: if the user stopped them, nothing is lost.
 pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
     match error {
         gct::Error::Stopped { .. } | gct::Error::Interrupted => {
-            Stopped("stopped; run the same command again to go on").into()
+            Stopped("run the same command again to go on").into()
         }
         error => error.into(),
     }
 }
 
-/// Writes an error and, where there is one, what to do about it.
+/// Writes an error and what to do about it.
 pub(crate) fn error(error: &anyhow::Error) {
-    if let Some(error) = error.downcast_ref::<gct::Error>() {
-        gct_terminal::print_error(&error.to_string(), error.hint().as_deref());
+    let (message, hint) = if let Some(error) = error.downcast_ref::<gct::Error>() {
+        (error.to_string(), error.hint())
     } else if let Some(error) = error.downcast_ref::<gct_serve::Error>() {
-        gct_terminal::print_error(&error.to_string(), error.hint().as_deref());
+        (error.to_string(), error.hint())
     } else if let Some(error) = error.downcast_ref::<gct_terminal::Unprinted>() {
-        gct_terminal::print_error(&error.to_string(), Some(error.hint()));
+        (error.to_string(), error.hint().into())
     } else {
-        gct_terminal::print_error(&format!("{error:#}"), None);
+        (format!("{error:#}"), hint(error))
+    };
+    gct_terminal::print_error(&message, &hint);
+}
+
+/// What to do about an error of this program alone.
+fn hint(error: &anyhow::Error) -> Cow<'_, str> {
+    if let Some(Refusal { hint, .. }) = error.downcast_ref() {
+        hint.into()
+    } else if let Some(Stopped(next)) = error.downcast_ref() {
+        (*next).into()
+    } else if let Some(error) = error.downcast_ref() {
+        gct::error::system_hint(error).into()
+    } else {
+        "run the command again; with --help it shows what it takes".into()
     }
 }
 

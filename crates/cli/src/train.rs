@@ -1,9 +1,9 @@
 //! `gct train`: a model from a dataset.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use gct::dataset::{Dataset, Overwrite};
 use gct::model::Config;
@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::settings::{SettingsArguments, task_of};
-use crate::terminal::{self, count, score};
+use crate::terminal::{self, count, refusal, score, visible};
 use crate::{STOP, proceed};
 
 /// Train a model on a task, with the paper's hyperparameters unless told otherwise
@@ -113,18 +113,20 @@ fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
         }
         None => "validation was never defined".into(),
     };
-    let (out, steps) = (out.display(), count(outcome.step));
+    let (out, steps) = (visible(out.display()), count(outcome.step));
     format!(
         "{out}: {} steps of {} on {} in {:.0} s{early}\n{best}\nnext: gct evaluate {out}\n",
         steps,
         settings.model.name(),
-        settings.task,
+        visible(&settings.task),
         outcome.seconds
     )
 }
 
 fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
-    let Some(data) = &arguments.data else { bail!("--data is missing: which dataset to learn from") };
+    let Some(data) = &arguments.data else {
+        return Err(refusal("--data is missing", "give the dataset folder to learn from: --data DIR"));
+    };
     let dataset = Dataset::open(data)?;
     let settings = settings(arguments, Some(&dataset))?;
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
@@ -313,8 +315,7 @@ impl Display {
 
     fn line(&self, text: &str) {
         if self.lines {
-            // If standard error is closed, nobody is left to tell.
-            let _ = writeln!(io::stderr().lock(), "{text}");
+            terminal::print_line(text);
         }
     }
 

@@ -1,11 +1,11 @@
 //! `gct tune`: good hyperparameters.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gct::dataset::{Dataset, Overwrite};
 use gct::infer::Which;
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::STOP;
 use crate::explain::write;
 use crate::settings::SettingsArguments;
-use crate::terminal::{self, count, score};
+use crate::terminal::{self, count, refusal, score, visible};
 
 /// Find good hyperparameters for a model by Bayesian optimisation with a Gaussian process
 ///
@@ -161,7 +161,7 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
     let space = match &arguments.space {
         Some(path) => {
             let file: SpaceFile = gct::overrides::typed(&gct::overrides::read(path)?)
-                .map_err(|problem| anyhow!("{}: {problem}", path.display()))?;
+                .map_err(|problem| gct::Error::Manifest { path: path.clone(), problem })?;
             file.dimensions
         }
         None => tune::paper_space(&settings.model),
@@ -202,7 +202,7 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
     let seconds: f64 = trials.iter().map(|trial| trial.seconds).sum();
     let best = tuning.best()?;
     let names = plan.space.dimensions().iter().map(|dimension| dimension.name.clone());
-    let out = arguments.out.display();
+    let out = visible(arguments.out.display());
     if arguments.json {
         let point = |trial: usize| -> serde_json::Map<_, _> {
             names.clone().zip(trials[trial].point.iter().map(|value| json!(value))).collect()
@@ -223,7 +223,12 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
         }))?;
     }
     let Some((trial, _)) = best else {
-        bail!("no trial has a value yet: {} failed, {} not ended", ended(End::Failed), ended(End::Begun));
+        let (failed, begun) = (ended(End::Failed), ended(End::Begun));
+        let problem = format!("no trial has a value yet: {failed} failed, {begun} not ended");
+        return Err(refusal(
+            problem,
+            "run the same command again with more --trials, or with another --space",
+        ));
     };
     if arguments.json {
         return Ok(());
@@ -233,7 +238,7 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
          best validation {metric} {} by trial {}:\n",
         trials.len(),
         plan.settings.model.name(),
-        plan.settings.task,
+        visible(&plan.settings.task),
         seconds,
         ended(End::Finished),
         ended(End::GivenUp),
@@ -242,10 +247,10 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
         trial + 1
     );
     for (name, value) in names.zip(&trials[trial].point) {
-        text += &format!("  {name} = {value}\n");
+        text += &format!("  {} = {value}\n", visible(name));
     }
-    text +=
-        &format!("next: gct train --data {} --config {out}/best.toml --out RUN\n", arguments.data.display());
+    let data = visible(arguments.data.display());
+    text += &format!("next: gct train --data {data} --config {out}/best.toml --out RUN\n");
     Ok(terminal::print(&text)?)
 }
 
@@ -322,15 +327,13 @@ impl Display {
                         .zip(&result.point)
                         .map(|(name, value)| format!("{name} {value}"))
                         .collect();
-                    // If standard error is closed, nobody is left to tell.
-                    let _ = writeln!(
-                        io::stderr().lock(),
+                    terminal::print_line(&format!(
                         "trial {}: {} {}{end}; {}",
                         trial + 1,
                         self.metric,
                         score(value),
                         point.join(", ")
-                    );
+                    ));
                 }
             }
         }

@@ -386,94 +386,98 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the user can do about it, where there is something better to say than the message itself.
-    pub fn hint(&self) -> Option<Cow<'static, str>> {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Cow<'static, str> {
+        // No wildcard: whoever adds an error says what to do about it.
         let fixed = match self {
+            Error::Io { source, .. } => system_hint(source),
             Error::Checkpoint { path, before: Some(before), .. } => {
-                return Some(Cow::Owned(format!(
-                    "remove {}, and --resume goes on from {}",
-                    path.display(),
-                    before.display()
-                )));
+                let (path, before) = (path.display(), before.display());
+                return format!("remove {path}, and --resume goes on from {before}").into();
             }
+            Error::Checkpoint { before: None, .. } => "there is none before it: train again with --force",
             Error::Stopped { path, .. } => {
-                return Some(Cow::Owned(format!("go on with: gct train --out {} --resume", path.display())));
+                return format!("go on with: gct train --out {} --resume", path.display()).into();
             }
-            Error::NoSuchLabel { known, .. } if !known.is_empty() => {
-                return Some(Cow::Owned(format!("any of them can be learned: --task label:{}", known[0])));
+            Error::NoSuchLabel { known, .. } => match known.first() {
+                Some(label) => return format!("any of them can be learned: --task label:{label}").into(),
+                None => "try graph_reconstruction or masked_diagnosis",
+            },
+            Error::Ending { endings, .. } => {
+                return format!("end its name in .{}", endings.join(" or .")).into();
             }
-            Error::Checkpoint { .. } => Some("there is none before it: train again with --force"),
-            Error::NoSuchLabel { .. } => Some("try graph_reconstruction or masked_diagnosis"),
-            Error::NotARun { .. } => Some("a run folder is made by `gct train --out RUN`"),
+            Error::Manifest { path, .. } if path.extension().is_some_and(|ending| ending == "toml") => {
+                "correct the file; a setting is a line NAME = VALUE, with text in quotes"
+            }
+            Error::Manifest { .. } | Error::MissingFile { .. } | Error::Damaged { .. } => {
+                "copy the folder again from where it came, or make it again"
+            }
+            Error::Column { .. } | Error::Row { .. } => {
+                "correct it where the data come from and make the file again; docs/data.md describes the columns"
+            }
+            Error::Setting { .. } => "change it where it was given: by a flag, with --set or in a file",
+            Error::NothingToAsk { .. } => "choose another task with --task, or a dataset that has it",
+            Error::NoSuchEncounter => "give an id of the column `encounter_id` of encounters.parquet",
+            Error::CannotAsk { .. } => "choose another encounter",
+            Error::UnknownName { .. } => "give one of the known names",
+            Error::Interrupted => "run the same command again to begin anew",
+            Error::NotARun { .. } => "a run folder is made by `gct train --out RUN`",
             Error::NoCheckpoint { .. } => {
-                Some("its model can still be used; to train it further, train again with --force")
+                "its model can still be used; to train it further, train again with --force"
             }
-            Error::NoWeights { .. } => Some("go on with `gct train --out RUN --resume`"),
+            Error::NoWeights { .. } => "go on with `gct train --out RUN --resume`",
             Error::OtherRun { .. } => {
-                Some("only --steps can change; for anything else train into another folder with --out")
+                "only --steps can change; for anything else train into another folder with --out"
             }
-            Error::NoExperiment { .. } => {
-                Some("such a folder is made by `gct experiment FILE.toml --out DIR`")
+            Error::NoExperiment { .. } => "such a folder is made by `gct experiment FILE.toml --out DIR`",
+            Error::NoData { .. } => {
+                "give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]"
             }
-            Error::NoData { .. } => Some(
-                "give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]",
-            ),
-            Error::OwnSplit => Some(
-                "keep to seed 0 without stratification, or split anew: split.by=subject (--set), --split-by subject",
-            ),
-            Error::OtherExperiment { .. } => {
-                Some("choose another folder with --out, or move away what is there")
+            Error::OwnSplit => {
+                "keep to seed 0 without stratification, or split anew: split.by=subject (--set), --split-by subject"
             }
-            Error::OtherData { .. } => {
-                Some("give the dataset that the run was trained on, or one made like it")
+            Error::OtherExperiment { .. } => "choose another folder with --out, or move away what is there",
+            Error::OtherData { .. } => "give the dataset that the run was trained on, or one made like it",
+            Error::NotMeds { .. } => "without --meds they can, with columns of our own",
+            Error::Diverged { .. } | Error::NoAnswer => {
+                "train again with a lower learning rate (--set learning_rate=...), or with clipping (--set clip=1)"
             }
-            Error::NotMeds { .. } => Some("without --meds they can, with columns of our own"),
-            Error::Diverged { .. } | Error::NoAnswer => Some(
-                "train again with a lower learning rate (--set learning_rate=...), or with clipping (--set clip=1)",
-            ),
             Error::OutputExists { path } if path.join("run.json").exists() => {
-                Some("go on with it with --resume, replace it with --force, or choose another place")
+                "go on with it with --resume, replace it with --force, or choose another place"
             }
-            Error::OutputExists { .. } => Some("choose another place, or replace it with --force"),
-            Error::Busy { .. } => Some("wait until it has ended, or train into another folder with --out"),
-            Error::DatasetMoved { .. } => Some("say where it is now: --data DIR"),
+            Error::OutputExists { .. } => "choose another place, or replace it with --force",
+            Error::Busy { .. } => "wait until it has ended, or train into another folder with --out",
+            Error::DatasetMoved { .. } => "say where it is now: --data DIR",
             Error::SettingsEdited { .. } => {
-                Some("put it back as it was, or train with other settings into another folder")
+                "put it back as it was, or train with other settings into another folder"
             }
             Error::OnlyTraining { .. } | Error::LearnedUnknown { .. } => {
-                Some("give data of other patients, or include these with --include-training")
+                "give data of other patients, or include these with --include-training"
             }
-            Error::NotRecognised { .. } => Some(
+            Error::NotRecognised { .. } => {
                 "give the data with the identifiers they had; if these are other patients, put them into another \
-                 folder; or include all with --include-training",
-            ),
-            Error::NotReplaceable { .. } => Some("choose another place, or move away what is there"),
+                 folder; or include all with --include-training"
+            }
+            Error::NotReplaceable { .. } => "choose another place, or move away what is there",
             Error::NotADataset { .. } => {
-                Some("a dataset folder is made by a command such as `gct synth --out DIR`")
+                "a dataset folder is made by a command such as `gct synth --out DIR`"
             }
-            Error::MissingFile { .. } | Error::Damaged { .. } => {
-                Some("copy the folder again from where it came, or make it again")
+            Error::Weights { .. } => "copy the file again from where it came, or train the model again",
+            Error::Compression { .. } => {
+                "write it with Snappy compression, or none: `write_parquet(..., compression=\"snappy\")`"
             }
-            Error::Weights { .. } => Some("copy the file again from where it came, or train the model again"),
-            Error::Compression { .. } => Some(
-                "write it with Snappy compression, or none: `write_parquet(..., compression=\"snappy\")`",
-            ),
-            Error::Changed { .. } => Some(
+            Error::Changed { .. } => {
                 "if you changed it on purpose, put its new size and SHA-256 into dataset.json (docs/data.md says how); \
-                 otherwise make the dataset again",
-            ),
+                 otherwise make the dataset again"
+            }
             Error::Version { .. } => {
-                Some("make it again with this version of gct, or use the version that wrote it")
+                "make it again with this version of gct, or use the version that wrote it"
             }
-            Error::NothingKept { .. } => Some(
-                "lower min_codes, raise max_codes, or let encounters grow longer (more_diagnoses, more_treatments, more_labs)",
-            ),
-            Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space or choose a folder on another disk; what was there is as it was")
+            Error::NothingKept { .. } => {
+                "lower min_codes, raise max_codes, or let encounters grow longer (more_diagnoses, more_treatments, more_labs)"
             }
-            _ => None,
         };
-        fixed.map(Cow::Borrowed)
+        fixed.into()
     }
 
     /// Reading what somebody wrote failed: the file, and what is wrong with it.
@@ -524,6 +528,135 @@ fn paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
+/// What to do about an error of the operating system.
+pub fn system_hint(error: &io::Error) -> &'static str {
+    /// The numbers of "too many open files", of the whole system and of one process, for which there is no kind.
+    const TOO_MANY_FILES: [i32; 2] = [23, 24];
+    if error.raw_os_error().is_some_and(|number| TOO_MANY_FILES.contains(&number)) {
+        return "allow more open files, as with `ulimit -n 4096`, and run the command again";
+    }
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "free some space or choose a folder on another disk; what was there is as it was"
+        }
+        io::ErrorKind::NotFound => "check the spelling of the path, and that it is there",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "change the permissions of the file and its folder, or choose another place"
+        }
+        io::ErrorKind::IsADirectory => "give a file, not a folder",
+        io::ErrorKind::NotADirectory => "give a folder: a part of the path is a file",
+        io::ErrorKind::InvalidData => "save the file as UTF-8 text",
+        io::ErrorKind::InvalidInput => "write its contents into a file, and give that",
+        io::ErrorKind::OutOfMemory => "close other programs, or use a machine with more memory",
+        _ => "check that the disk is there and has no errors, and run the command again",
+    }
+}
+
+/// An error of the operating system that a library passed on as text, from which the number can be read.
+pub fn system_error(text: &str) -> Option<io::Error> {
+    /// A damaged file leads to positions that the system refuses.
+    const INVALID_ARGUMENT: i32 = 22;
+    let (_, end) = text.split_once("(os error ")?;
+    let number = end.split_once(')')?.0.parse().ok()?;
+    (number != INVALID_ARGUMENT).then(|| io::Error::from_raw_os_error(number))
+}
+
 fn list(names: &[String]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind of error, each found by way of the one before it, so that the compiler misses none.
+    fn after(error: Option<&Error>) -> Option<Error> {
+        let (path, problem) = (PathBuf::from("P"), "it is wrong".to_owned());
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        Some(match error {
+            None => Error::Io { action: "read", path, source },
+            Some(Error::Io { .. }) => Error::OutputExists { path },
+            Some(Error::OutputExists { .. }) => Error::Ending { path, endings: &["svg"] },
+            Some(Error::Ending { .. }) => Error::NotReplaceable { path, problem },
+            Some(Error::NotReplaceable { .. }) => Error::NotADataset { path },
+            Some(Error::NotADataset { .. }) => Error::MissingFile { path, evidence: problem },
+            Some(Error::MissingFile { .. }) => Error::Manifest { path, problem },
+            Some(Error::Manifest { .. }) => Error::Version { path, found: "2".into(), supported: 1 },
+            Some(Error::Version { .. }) => Error::Damaged { path, problem },
+            Some(Error::Damaged { .. }) => Error::Weights { path, problem },
+            Some(Error::Weights { .. }) => Error::Compression { path },
+            Some(Error::Compression { .. }) => Error::Changed { path },
+            Some(Error::Changed { .. }) => {
+                let (column, expected, found) = ("c".into(), "text".into(), "boolean".into());
+                Error::Column { path, column, expected, found }
+            }
+            Some(Error::Column { .. }) => Error::Row { path, row: 1, column: "c".into(), problem },
+            Some(Error::Row { .. }) => Error::setting("seed", -1, "a number from 0"),
+            Some(Error::Setting { .. }) => {
+                Error::NoSuchLabel { task: "t".into(), label: "l".into(), known: vec![] }
+            }
+            Some(Error::NoSuchLabel { .. }) => {
+                Error::NothingToAsk { task: "t".into(), part: "train", missing: "edges" }
+            }
+            Some(Error::NothingToAsk { .. }) => Error::NotARun { path },
+            Some(Error::NotARun { .. }) => Error::NoWeights { path },
+            Some(Error::NoWeights { .. }) => Error::NoCheckpoint { path },
+            Some(Error::NoCheckpoint { .. }) => Error::Checkpoint { path, problem, before: None },
+            Some(Error::Checkpoint { .. }) => Error::OtherRun { path, problem },
+            Some(Error::OtherRun { .. }) => Error::NoExperiment { path },
+            Some(Error::NoExperiment { .. }) => Error::NoData { experiment: "e".into() },
+            Some(Error::NoData { .. }) => Error::OwnSplit,
+            Some(Error::OwnSplit) => Error::OtherExperiment { path, problem },
+            Some(Error::OtherExperiment { .. }) => Error::Busy { path },
+            Some(Error::Busy { .. }) => Error::SettingsEdited { path, problem },
+            Some(Error::SettingsEdited { .. }) => {
+                Error::DatasetMoved { run: path.clone(), looked: vec![path] }
+            }
+            Some(Error::DatasetMoved { .. }) => Error::OnlyTraining { path, encounters: 1 },
+            Some(Error::OnlyTraining { .. }) => Error::NotRecognised { path, found: 1, learned: 2 },
+            Some(Error::NotRecognised { .. }) => Error::LearnedUnknown { run: path },
+            Some(Error::LearnedUnknown { .. }) => Error::OtherData { path, problem },
+            Some(Error::OtherData { .. }) => Error::Diverged { step: 2, loss: f64::NAN, kept: 1 },
+            Some(Error::Diverged { .. }) => Error::Stopped { step: 1, path },
+            Some(Error::Stopped { .. }) => Error::NoAnswer,
+            Some(Error::NoAnswer) => Error::NoSuchEncounter,
+            Some(Error::NoSuchEncounter) => Error::CannotAsk { missing: "edges" },
+            Some(Error::CannotAsk { .. }) => Error::NotMeds { problem: "a subject is no number" },
+            Some(Error::NotMeds { .. }) => {
+                Error::UnknownName { what: "task", name: "t".into(), known: vec!["u".into()] }
+            }
+            Some(Error::UnknownName { .. }) => {
+                Error::NothingKept { kept: 0, drawn: 9, min_codes: 1, max_codes: 2 }
+            }
+            Some(Error::NothingKept { .. }) => Error::Interrupted,
+            Some(Error::Interrupted) => return None,
+        })
+    }
+
+    #[test]
+    fn every_error_says_what_is_wrong_and_what_to_do() {
+        let mut count = 0;
+        let mut error = after(None);
+        while let Some(one) = error {
+            let (message, hint) = (one.to_string(), one.hint());
+            assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
+            assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
+            count += 1;
+            error = after(Some(&one));
+        }
+        assert_eq!(count, 43, "one of each");
+    }
+
+    #[test]
+    fn too_many_open_files_are_not_damage() {
+        let said = "External: Too many open files (os error 24)";
+        let error = system_error(said).unwrap();
+        assert!(system_hint(&error).contains("ulimit -n"));
+        assert!(system_error("EOF: invalid footer").is_none());
+        // What a damaged file leads to.
+        assert!(system_error("External: Invalid argument (os error 22)").is_none());
+        for kind in [io::ErrorKind::OutOfMemory, io::ErrorKind::InvalidInput, io::ErrorKind::TimedOut] {
+            assert!(!system_hint(&kind.into()).is_empty());
+        }
+    }
 }

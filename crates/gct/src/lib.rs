@@ -33,6 +33,9 @@
 /// What can go wrong, in the user's words.
 pub mod error;
 
+/// Reading files that others wrote.
+pub mod input;
+
 /// Settings laid over settings: a file over defaults, a flag over the file.
 pub mod overrides;
 

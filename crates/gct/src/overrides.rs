@@ -1,7 +1,6 @@
 //! Settings laid over settings, as TOML tables: a file over defaults, a flag over the file.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,13 +8,14 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::error::{Error, OnPath, Result};
+use crate::input;
 
 /// Reads a TOML file.
 ///
 /// # Errors
 /// If it cannot be read; if it is not TOML, with the line.
 pub fn read(path: &Path) -> Result<Table> {
-    let text = fs::read_to_string(path).on("read", path)?;
+    let text = input::text(path).on("read", path)?;
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         let problem = format!("line {line}: {}", error.message());
@@ -63,28 +63,88 @@ pub fn typed<T: DeserializeOwned>(settings: &Table) -> Result<T, String> {
         .map_err(|error| in_words(&error.path().to_string(), error.inner().message()))
 }
 
+/// Reads a JSON file that this program wrote.
+///
+/// # Errors
+/// If it cannot be read, or is not what its type says.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = input::text(path).on("read", path)?;
+    let wrong =
+        |place: &str, error: &serde_json::Error| Error::file(path, in_words(place, &error.to_string()));
+    let mut json = serde_json::Deserializer::from_str(&text);
+    let value = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| wrong(&error.path().to_string(), error.inner()))?;
+    json.end().map_err(|error| wrong(".", &error))?;
+    Ok(value)
+}
+
+/// A value of JSON as its type, or what is wrong with it and where.
+pub(crate) fn from_json<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| in_words(&error.path().to_string(), &error.inner().to_string()))
+}
+
+/// Types and values as serde names them, and what they are called outside of Rust. Longer ones come before those that they
+/// begin with.
+const WORDS: [(&str, &str); 24] = [
+    ("floating point `", "number `"),
+    ("integer `", "number `"),
+    ("boolean `", "`"),
+    ("type: string \"", "type: text \""),
+    ("value: string \"", "value: text \""),
+    ("type: map", "type: a table"),
+    ("type: sequence", "type: a list"),
+    ("type: unit value", "type: nothing"),
+    ("type: null", "type: nothing"),
+    ("unknown variant `", "unknown name `"),
+    ("expected f64", "expected a number"),
+    ("expected f32", "expected a number"),
+    ("expected i64", "expected a whole number"),
+    ("expected i32", "expected a whole number"),
+    ("expected usize", "expected a whole number from 0"),
+    ("expected u64", "expected a whole number from 0"),
+    ("expected u32", "expected a whole number from 0"),
+    ("expected u16", "expected a whole number from 0"),
+    ("expected u8", "expected a whole number from 0"),
+    ("expected a boolean", "expected true or false"),
+    ("expected a string", "expected text"),
+    ("expected a sequence", "expected a list"),
+    ("expected a map", "expected a table"),
+    ("expected string or map", "expected text or a table"),
+];
+
+/// Kinds of Rust types that serde names in front of their own names.
+const KINDS: [(&str, &str); 7] = [
+    ("tuple struct ", "a list"),
+    ("newtype struct ", "a value"),
+    ("unit struct ", "nothing"),
+    ("struct ", "a table"),
+    ("internally tagged enum ", "a table with a name"),
+    ("adjacently tagged enum ", "a table"),
+    ("enum ", "one of its names"),
+];
+
 /// What serde says is wrong at a path, for those who do not write Rust.
-pub(crate) fn in_words(path: &str, message: &str) -> String {
-    const TYPES: [(&str, &str); 6] = [
-        ("f64", "a number"),
-        ("u64", "a whole number from 0"),
-        ("u32", "a whole number from 0"),
-        ("usize", "a whole number from 0"),
-        ("i64", "a whole number"),
-        ("a boolean", "true or false"),
-    ];
+fn in_words(path: &str, message: &str) -> String {
     let mut problem = message.replace('\n', " ");
-    for (rust, words) in TYPES {
-        if let Some(told) = problem.strip_suffix(&format!("expected {rust}")) {
-            problem = format!("{told}expected {words}");
-            break;
-        }
+    for (rust, words) in WORDS {
+        problem = problem.replace(rust, words);
+    }
+    for (kind, words) in KINDS {
+        problem = without_type(&problem, kind, words);
     }
     match path {
         "." => problem,
         _ if problem.starts_with("unknown field") => problem,
         path => format!("{path}: {problem}"),
     }
+}
+
+/// `expected struct PerKind` as `expected a table`.
+fn without_type(problem: &str, kind: &str, words: &str) -> String {
+    let Some((begin, end)) = problem.split_once(&format!("expected {kind}")) else { return problem.into() };
+    let name = end.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    format!("{begin}expected {words}{}", &end[name.unwrap_or(end.len())..])
 }
 
 /// A setting that differs: its name, and its values where it has any.
@@ -147,8 +207,23 @@ mod tests {
     #[test]
     fn what_was_expected_is_told_without_types_of_rust() {
         let wrong = |text: &str| typed::<BTreeMap<String, u64>>(&text.parse().unwrap()).unwrap_err();
-        assert_eq!(wrong("seed = \"x\""), "seed: invalid type: string \"x\", expected a whole number from 0");
-        assert_eq!(wrong("seed = -1"), "seed: invalid value: integer `-1`, expected a whole number from 0");
+        assert_eq!(wrong("seed = \"x\""), "seed: invalid type: text \"x\", expected a whole number from 0");
+        assert_eq!(wrong("seed = -1"), "seed: invalid value: number `-1`, expected a whole number from 0");
+        for (message, words) in [
+            (
+                "invalid type: string \"x\", expected struct PerKind",
+                "invalid type: text \"x\", expected a table",
+            ),
+            ("invalid type: map, expected a string", "invalid type: a table, expected text"),
+            ("invalid type: null, expected tuple struct Pair", "invalid type: nothing, expected a list"),
+            (
+                "invalid type: sequence, expected internally tagged enum Config at line 1 column 2",
+                "invalid type: a list, expected a table with a name at line 1 column 2",
+            ),
+            ("unknown variant `x`, expected `a` or `b`", "unknown name `x`, expected `a` or `b`"),
+        ] {
+            assert_eq!(in_words(".", message), words);
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What a dataset holds, in numbers: the paper's Table 1 for any dataset, and what one should know before training.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::dataset::Dataset;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::{CodeKind, PerKind};
 
 /// The numbers.
@@ -62,7 +62,7 @@ impl LabelStatistics {
 /// been read, and can end it with an error.
 ///
 /// # Errors
-/// If a row is bad, an encounter id occurs twice, or `progress` says so.
+/// If a row is bad, or `progress` says so.
 pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64) -> Result<()>) -> Result<Statistics> {
     let mut statistics = Statistics {
         encounters: 0,
@@ -79,19 +79,10 @@ pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64) -> Result<()>) -> Resul
             .map(|name| LabelStatistics { name: name.clone(), known: 0, positive: 0 })
             .collect(),
     };
-    let mut ids = FxHashSet::default();
     let mut subjects: FxHashMap<u128, u64> = FxHashMap::default();
     for encounter in dataset.encounters()? {
         let encounter = encounter?;
         statistics.encounters += 1;
-        if !ids.insert(fingerprint(encounter.id.as_str())) {
-            return Err(Error::Row {
-                path: dataset.path().join("encounters.parquet"),
-                row: statistics.encounters,
-                column: "encounter_id".into(),
-                problem: "is that of an earlier row; ids must be unique".into(),
-            });
-        }
         *subjects.entry(fingerprint(encounter.subject.as_str())).or_default() += 1;
         for kind in CodeKind::ALL {
             let (histogram, count) = (&mut statistics.codes[kind].histogram, encounter.codes[kind].len());

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling::{self, Ceiling};
-use crate::dataset::{Manifest, Overwrite, Source, Writer};
+use crate::dataset::{Dataset, MANIFEST, Manifest, Overwrite, Source, Writer};
 use crate::error::{Error, Result};
 pub use crate::ingest::synthetic::SOURCE;
 use crate::ingest::synthetic::{Generator, Settings};
+use crate::overrides;
 use crate::prior::Counter;
 use crate::record::{Encounter, PerKind};
 use crate::split::{By, Part, Split};
@@ -36,11 +37,15 @@ impl Findings {
     ///
     /// # Errors
     /// If `dataset.json` says that it is, but holds something else.
-    pub fn of(manifest: &Manifest) -> Result<Option<Self>, serde_json::Error> {
-        if manifest.source.kind != SOURCE {
+    pub fn of(dataset: &Dataset) -> Result<Option<Self>> {
+        let source = &dataset.manifest().source;
+        if source.kind != SOURCE {
             return Ok(None);
         }
-        serde_json::from_value(manifest.source.findings.clone()).map(Some)
+        let wrong = |problem: String| {
+            Error::file(&dataset.path().join(MANIFEST), format!("source.findings: {problem}"))
+        };
+        overrides::from_json(source.findings.clone()).map(Some).map_err(wrong)
     }
 }
 

@@ -98,11 +98,18 @@ pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Optio
         ColumnKind::Boolean if is_text => {
             let text = format!("lower({text})");
             tried(format!(
-                "CASE WHEN {text} IN ('true', 't', 'yes', 'y', '1') THEN true WHEN {text} IN ('false', 'f', 'no', 'n', '0') THEN false END"
+                "CASE WHEN {text} IN ('true', 't', 'yes', 'y', '1', '1.0') THEN true WHEN {text} IN ('false', 'f', 'no', 'n', '0', '0.0') THEN false END"
             ))
         }
         ColumnKind::Boolean if found.is_integer() => {
             tried(format!("CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END"))
+        }
+        // Where a label is not known, other programs write whole numbers as such ones, and NaN.
+        ColumnKind::Boolean if found.is_floating() => {
+            let sql = format!("CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END");
+            let unreadable =
+                Some(format!("{sql} IS NULL AND nullif(CAST({column} AS VARCHAR), 'NaN') IS NOT NULL"));
+            Some(Typed { sql, unreadable })
         }
         ColumnKind::Boolean if matches!(found, DataType::Boolean) => exact(column.into()),
         _ => None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -11,6 +11,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef, UInt64Type};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
+use datafusion::datasource::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::format_as_file_type;
 use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
@@ -22,6 +23,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use futures::TryStreamExt;
 use gct::dataset::Scratch;
 
 use crate::error::{Error, Result};
@@ -62,6 +64,8 @@ pub(crate) struct Engine<'a> {
     work: Scratch,
     listener: Listener<'a>,
     limits: Limits,
+    /// The user's Parquet files, each as a table of its own: one of them is the reason when a query fails.
+    parquet: Mutex<Vec<(String, Arc<dyn TableProvider>)>>,
 }
 
 impl<'a> Engine<'a> {
@@ -100,7 +104,7 @@ impl<'a> Engine<'a> {
         };
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context);
-        Ok(Engine { context, work, listener, limits })
+        Ok(Engine { context, work, listener, limits, parquet: Mutex::default() })
     }
 
     /// A place for a file between two steps.
@@ -142,10 +146,7 @@ impl<'a> Engine<'a> {
     /// Computes a query once and gives its rows a name that other queries can use.
     pub(crate) async fn keep(&self, step: &str, name: &str, frame: DataFrame) -> Result<()> {
         let place = self.place(name);
-        std::fs::create_dir(&place).map_err(|error| Error::Place {
-            place: place.display().to_string(),
-            problem: error.to_string(),
-        })?;
+        std::fs::create_dir(&place).map_err(|error| Error::system("write", &place, error))?;
         let schema = frame.schema().inner().clone();
         self.write(step, frame, &format!("{}/", place.display())).await?;
         self.context.deregister_table(name)?;
@@ -176,9 +177,12 @@ impl<'a> Engine<'a> {
             tokio::select! {
                 result = &mut task => {
                     return match result {
-                        Ok(batches) => batches.map_err(|error| self.explained(error)),
+                        Ok(Ok(batches)) => Ok(batches),
+                        Ok(Err(error)) => Err(self.blamed(self.explained(error)).await),
                         // The Parquet library panics on some damages.
-                        Err(join) if join.is_panic() => Err(Error::Engine { kind: "it panicked".into() }),
+                        Err(join) if join.is_panic() => {
+                            Err(self.blamed(Error::Engine { kind: "it panicked".into() }).await)
+                        }
                         Err(_) => Err(Error::Interrupted),
                     };
                 }
@@ -205,6 +209,36 @@ impl<'a> Engine<'a> {
             Error::Memory { .. } => Error::Memory { limit: self.limits.memory.map(bytes) },
             error => error,
         }
+    }
+
+    /// Remembers a Parquet file of the user.
+    pub(crate) fn remember(&self, file: &str, table: Arc<dyn TableProvider>) {
+        let mut parquet = self.parquet.lock().unwrap_or_else(PoisonError::into_inner);
+        parquet.push((file.to_owned(), table));
+    }
+
+    /// A failure without a reason, as damage of the first Parquet file that cannot be read from end to end.
+    async fn blamed(&self, error: Error) -> Error {
+        if !matches!(error, Error::Engine { .. }) || std::env::var_os("GCT_ENGINE_ERRORS").is_some() {
+            return error;
+        }
+        let parquet = self.parquet.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (file, table) in parquet {
+            if let Err(stopped) = self.tell(Progress { step: "looking for the file", rows: 0, total: None }) {
+                return stopped;
+            }
+            let Ok(frame) = self.context.read_table(table) else { continue };
+            // In a task of its own, since the library panics on some damages.
+            let read = tokio::spawn(async move {
+                let mut batches = frame.execute_stream().await?;
+                while batches.try_next().await?.is_some() {}
+                Ok::<(), DataFusionError>(())
+            });
+            if !matches!(read.await, Ok(Ok(()))) {
+                return Error::Damaged { file, problem: "cut off, or not a Parquet file".into() };
+            }
+        }
+        error
     }
 
     /// Tells of work that no query does.

@@ -1,9 +1,13 @@
 //! One variant per thing that the user must fix. Messages name files, rows and columns, never a value.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use gct::error::{system_error, system_hint};
 
 /// The result of everything in this library that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -24,6 +28,10 @@ pub enum Error {
         /// What the operating system said.
         problem: String,
     },
+
+    /// The operating system refused something that no single file is the reason of.
+    #[error("the operating system refused: {0}")]
+    System(io::Error),
 
     /// An object store cannot be asked, or says no.
     #[error("cannot read {place}: {problem}")]
@@ -277,65 +285,94 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it, where that is known.
-    pub fn hint(&self) -> Option<String> {
+    /// What the operating system said of a file or folder.
+    pub(crate) fn system(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        gct::Error::Io { action, path: path.into(), source }.into()
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Cow<'static, str> {
+        // No wildcard: whoever adds an error says what to do about it.
         match self {
-            Error::Gct(error) => error.hint().map(|hint| hint.to_string()),
-            Error::Store { hint, .. } => Some(hint.clone()),
-            Error::MissingTable { table, names, near, .. } => Some(match near.first() {
+            Error::Gct(error) => error.hint(),
+            Error::Place { problem, .. } => match system_error(problem) {
+                Some(error) => system_hint(&error).into(),
+                None => "check the spelling of the place, and that this user can read it".into(),
+            },
+            Error::System(error) => system_hint(error).into(),
+            Error::Store { hint, .. } => hint.clone().into(),
+            Error::MissingTable { table, names, near, .. } => match near.first() {
                 Some(first) => {
-                    format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `"))
+                    format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `")).into()
                 }
                 None => format!(
                     "expected a file `{}` as .csv, .csv.gz or .parquet, or a folder of such files; or say where it is: --table {table}=PATH",
                     names.first().unwrap_or(table)
-                ),
-            }),
+                )
+                .into(),
+            },
             Error::MissingTables { tables, found, .. } => {
-                Some(match tables.iter().find_map(|table| Some((table, nearest(table, found)?))) {
-                    Some((table, near)) => format!("is it `{near}`? then say so: --table {table}={near}"),
-                    None => format!("say where one is: --table {}=PATH", tables[0]),
-                })
+                match tables.iter().find_map(|table| Some((table, nearest(table, found)?))) {
+                    Some((table, near)) => {
+                        format!("is it `{near}`? then say so: --table {table}={near}").into()
+                    }
+                    None => format!("say where one is: --table {}=PATH", tables[0]).into(),
+                }
             }
             Error::SeveralTables { table, files, .. } => {
-                Some(format!("say which one is meant: --table {table}={}", files[0]))
+                format!("say which one is meant: --table {table}={}", files[0]).into()
             }
             Error::OneOfSeveral { option, found, .. } => {
-                Some(format!("say which one is meant: --{option} {}", found[0]))
+                format!("say which one is meant: --{option} {}", found[0]).into()
             }
-            Error::MissingColumn { column, found, .. } => Some(match nearest(column, found) {
-                Some(near) => format!("is it `{near}`? then say so: --column {column}={near}"),
-                None => format!("say which column it is: --column {column}=NAME"),
-            }),
+            Error::MissingColumn { column, found, .. } => match nearest(column, found) {
+                Some(near) => format!("is it `{near}`? then say so: --column {column}={near}").into(),
+                None => format!("say which column it is: --column {column}=NAME").into(),
+            },
             Error::NoHeader { .. } => {
-                Some("the first line must name the columns; --column says what they are called".into())
+                "the first line must name the columns; --column says what they are called".into()
             }
-            Error::OtherLabels { .. } => Some(
+            Error::Labels { .. } => LABELS.into(),
+            Error::OtherLabels { .. } => {
                 "its `encounter_id` must be what the source takes for one; identifiers are compared as text, so 7 is not 007"
-                    .into(),
-            ),
-            Error::Delimiter { flag, .. } => Some(format!("run again with --delimiter {flag}")),
-            Error::Damaged { .. } => Some("copy it from where it came from again, and compare sizes".into()),
-            Error::Strict { .. } => Some("without --strict such rows are dropped and counted".into()),
+                    .into()
+            }
+            Error::SameColumn { .. } => "rename or remove one of them".into(),
+            Error::Delimiter { flag, .. } => format!("run again with --delimiter {flag}").into(),
+            Error::ColumnType { column, .. } => {
+                format!("write the column anew, or say which other one is meant: --column {column}=NAME").into()
+            }
+            Error::Row { .. } | Error::Fields { .. } => {
+                "correct the row, or export the table again; rows are counted from 1 without the header".into()
+            }
+            Error::Damaged { .. } => "copy it from where it came from again, and compare sizes".into(),
+            Error::NoResource { .. } | Error::Resource { .. } => {
+                "give files of FHIR R4 with resources of type Encounter; docs/prepare.md describes them".into()
+            }
+            Error::Empty { .. } => "export the table again, or give another place".into(),
+            Error::Strict { .. } => "without --strict such rows are dropped and counted".into(),
+            Error::Source { .. } => "correct the source; docs/prepare.md describes its files".into(),
+            Error::Choice { .. } => "give a value that is expected; --help lists all options".into(),
             Error::NothingKept { dropped, .. }
                 if !dropped.is_empty() && dropped.iter().all(|(rule, _)| rule == "unknown_subject") =>
             {
-                Some(
-                    "no label is of a subject that has events; are labels and events of the same dataset?"
-                        .into(),
-                )
+                "no label is of a subject that has events; are labels and events of the same dataset?".into()
             }
             Error::NothingKept { .. } => {
-                Some("--min-codes, --max-codes and the rules of the source decide what is kept".into())
+                "--min-codes, --max-codes and the rules of the source decide what is kept".into()
             }
-            Error::Memory { .. } => Some("allow more with --memory-limit, or use fewer --threads".into()),
+            Error::Memory { .. } => "allow more with --memory-limit, or use fewer --threads".into(),
             Error::Engine { .. } => {
-                Some("GCT_ENGINE_ERRORS=1 shows its own words, which can hold values of patients".into())
+                "GCT_ENGINE_ERRORS=1 shows its own words, which can hold values of patients".into()
             }
-            _ => None,
+            Error::Interrupted => "run the same command again to begin anew".into(),
         }
     }
 }
+
+/// What a table of labels holds.
+const LABELS: &str =
+    "a label is true or false, yes or no, 1 or 0, or empty where it is not known; remove other columns";
 
 /// The engine's errors that say something to a user; the rest by kind, since their words can hold values.
 impl From<DataFusionError> for Error {
@@ -345,6 +382,9 @@ impl From<DataFusionError> for Error {
             crate::files::store_error(&error).and_then(|error| crate::cloud::explained(None, error))
         {
             return explained;
+        }
+        if let Some(error) = system_error(&error.to_string()) {
+            return Error::System(error);
         }
         let root = error.find_root();
         match root {
@@ -416,4 +456,80 @@ pub(crate) const ALIKE: f64 = 0.8;
 pub(crate) fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
     let best = known.iter().max_by(|a, b| likeness(name, a).total_cmp(&likeness(name, b)))?;
     (likeness(name, best) > ALIKE).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind of error, each found by way of the one before it, so that the compiler misses none.
+    fn after(error: Option<&Error>) -> Option<Error> {
+        let (place, file, problem) = ("P".to_owned(), "F".to_owned(), "it is wrong".to_owned());
+        let (table, column, found) = ("t".to_owned(), "c".to_owned(), vec!["a".to_owned()]);
+        let system = || io::Error::from_raw_os_error(24);
+        Some(match error {
+            None => Error::Gct(gct::Error::NoSuchEncounter),
+            Some(Error::Gct(_)) => Error::Place { place, problem },
+            Some(Error::Place { .. }) => Error::System(system()),
+            Some(Error::System(_)) => Error::Store { place, problem, hint: "ask for a key".into() },
+            Some(Error::Store { .. }) => {
+                Error::MissingTable { place, table, names: vec![], near: vec![], found }
+            }
+            Some(Error::MissingTable { .. }) => Error::MissingTables { place, tables: vec![table], found },
+            Some(Error::MissingTables { .. }) => Error::SeveralTables { place, table, files: found },
+            Some(Error::SeveralTables { .. }) => {
+                Error::OneOfSeveral { place, table, option: "task".into(), found }
+            }
+            Some(Error::OneOfSeveral { .. }) => Error::MissingColumn { file, column, found },
+            Some(Error::MissingColumn { .. }) => Error::NoHeader { file, expected: found },
+            Some(Error::NoHeader { .. }) => Error::Labels { problem },
+            Some(Error::Labels { .. }) => Error::OtherLabels { file, labels: "2".into(), input: place },
+            Some(Error::OtherLabels { .. }) => Error::SameColumn { file, column },
+            Some(Error::SameColumn { .. }) => {
+                Error::Delimiter { file, found: "tabs", expected: "commas", flag: "tab" }
+            }
+            Some(Error::Delimiter { .. }) => {
+                Error::ColumnType { file, column, expected: "text", found: "a list".into() }
+            }
+            Some(Error::ColumnType { .. }) => Error::Row { file, row: 1, column, problem },
+            Some(Error::Row { .. }) => Error::Fields { file, row: 1, expected: 2, found: 3 },
+            Some(Error::Fields { .. }) => Error::Damaged { file, problem },
+            Some(Error::Damaged { .. }) => Error::NoResource { place, resource: "Encounter", found },
+            Some(Error::NoResource { .. }) => Error::Resource { problem },
+            Some(Error::Resource { .. }) => Error::Empty { file },
+            Some(Error::Empty { .. }) => Error::Strict { problem },
+            Some(Error::Strict { .. }) => Error::Source { place, problem },
+            Some(Error::Source { .. }) => {
+                Error::Choice { name: "o".into(), value: "x".into(), allowed: "a number".into() }
+            }
+            Some(Error::Choice { .. }) => {
+                Error::NothingKept { read: "1".into(), dropped: vec![], unreadable: vec![] }
+            }
+            Some(Error::NothingKept { .. }) => Error::Memory { limit: None },
+            Some(Error::Memory { .. }) => Error::Engine { kind: problem },
+            Some(Error::Engine { .. }) => Error::Interrupted,
+            Some(Error::Interrupted) => return None,
+        })
+    }
+
+    #[test]
+    fn every_error_says_what_is_wrong_and_what_to_do() {
+        let mut count = 0;
+        let mut error = after(None);
+        while let Some(one) = error {
+            let (message, hint) = (one.to_string(), one.hint());
+            assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
+            assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
+            count += 1;
+            error = after(Some(&one));
+        }
+        assert_eq!(count, 29, "one of each");
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_no_damage() {
+        let said = "External: Too many open files (os error 24)".to_owned();
+        let error = Error::from(DataFusionError::ArrowError(Box::new(ArrowError::ParquetError(said)), None));
+        assert!(matches!(&error, Error::System(_)) && error.hint().contains("ulimit -n"), "{error}");
+    }
 }

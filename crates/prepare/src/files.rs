@@ -1,6 +1,7 @@
 //! Which file holds which table: CSV, gzipped CSV and Parquet, single or as a folder of shards, in a local folder or an object store.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::datasource::listing::ListingTableUrl;
@@ -75,8 +76,8 @@ impl Place {
     pub(crate) async fn list(context: &SessionContext, name: &str) -> Result<Place> {
         let refuse = |problem: String| Error::Place { place: name.into(), problem };
         let is_url = name.contains("://");
-        if !is_url && let Err(error) = std::fs::metadata(name) {
-            return Err(refuse(error.to_string()));
+        if !is_url {
+            gct::input::check(Path::new(name)).map_err(|error| Error::system("read", name, error))?;
         }
         let url = if is_url { checked(name)?.to_owned() } else { local_url(name).map_err(&refuse)? };
         let url = ListingTableUrl::parse(&url).map_err(|error| refuse(error.to_string()))?;
@@ -101,7 +102,7 @@ impl Place {
             return Err(Error::Store { place, problem, hint });
         }
         let is_file = files.len() == 1 && &files[0].location == url.prefix();
-        let files = files
+        let files: Vec<(String, File)> = files
             .into_iter()
             .filter_map(|meta| {
                 let inside: Vec<_> =
@@ -119,6 +120,15 @@ impl Place {
                 Some((stem, File { name, inside, url, path: meta.location, size: meta.size, format }))
             })
             .collect();
+        for (_, file) in files.iter().filter(|_| !is_url) {
+            // Opening a pipe would wait for whoever writes to it. What is not there is found later.
+            match gct::input::check(Path::new(&file.name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                    return Err(Error::system("read", &file.name, error));
+                }
+                _ => {}
+            }
+        }
         Ok(Place { name: name.into(), is_file, files })
     }
 
@@ -394,10 +404,7 @@ impl File {
             self.url.get_url().to_file_path().map_err(|()| refuse("not a path".into()))?
         } else {
             let path = engine.place("download");
-            let unwritable = |error: std::io::Error| Error::Place {
-                place: path.display().to_string(),
-                problem: error.to_string(),
-            };
+            let unwritable = |error| Error::system("write", &path, error);
             let mut copy = std::fs::File::create(&path).map_err(unwritable)?;
             let object = self.store(&engine.context)?.get(&self.path).await;
             let mut parts = object.map_err(|error| unreadable(&self.name, &error))?.into_stream();
@@ -407,7 +414,7 @@ impl File {
             }
             path
         };
-        std::fs::File::open(path).map_err(|error| refuse(error.to_string()))
+        std::fs::File::open(path).map_err(|error| Error::system("read", &self.name, error))
     }
 }
 

@@ -173,7 +173,7 @@ pub(crate) fn is(kind: ColumnKind, text: &str) -> bool {
                 .then(|| format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..]));
             string_to_datetime(&Utc, compact.as_deref().unwrap_or(text)).is_ok()
         }
-        ColumnKind::Boolean => ["true", "false", "t", "f", "yes", "no", "y", "n", "1", "0"]
+        ColumnKind::Boolean => ["true", "false", "t", "f", "yes", "no", "y", "n", "1", "0", "1.0", "0.0"]
             .contains(&text.to_lowercase().as_str()),
     }
 }

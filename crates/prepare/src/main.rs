@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use gct::dataset::Overwrite;
+use gct::overrides::{read, typed};
 use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};
 use gct_prepare::settings::Rare;
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
     terminal::show_warnings();
     let matches = match command(&sources).try_get_matches() {
         Ok(matches) => matches,
-        Err(wrong) if wrong.use_stderr() => wrong.exit(),
+        Err(wrong) if wrong.use_stderr() => terminal::misused(&wrong),
         Err(help) => return printed(terminal::flushed(help.print())),
     };
     if let Some(("man", matches)) = matches.subcommand() {
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
             });
             run(&sources, &matches).await
         }),
-        Err(error) => Err(Error::Place { place: "the runtime".into(), problem: error.to_string() }),
+        Err(error) => Err(Error::System(error)),
     };
     match result {
         Ok(text) => printed(terminal::print(&text)),
@@ -65,14 +66,14 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    terminal::print_error(&error.to_string(), error.hint().as_deref());
+    terminal::print_error(&error.to_string(), &error.hint());
     ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
 }
 
 /// The exit code once everything is done but the output.
 fn printed(output: Result<(), terminal::Unprinted>) -> ExitCode {
     let Err(error) = output else { return ExitCode::SUCCESS };
-    terminal::print_error(&error.to_string(), Some(error.hint()));
+    terminal::print_error(&error.to_string(), error.hint());
     ExitCode::from(2)
 }
 
@@ -356,10 +357,7 @@ fn pairs(matches: &ArgMatches, name: &str) -> Result<Vec<(String, String)>> {
 }
 
 fn columns(file: &Path) -> Result<BTreeMap<String, String>> {
-    let refuse = |problem: String| Error::Source { place: file.display().to_string(), problem };
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Error::Place { place: file.display().to_string(), problem: error.to_string() })?;
-    toml::from_str(&text).map_err(|error| refuse(error.to_string()))
+    typed(&read(file)?).map_err(|problem| gct::Error::Manifest { path: file.to_owned(), problem }.into())
 }
 
 fn delimiter(text: &str) -> Result<u8> {
@@ -491,18 +489,22 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
     }
     for found in &summary.unreadable {
-        text += &format!("\n{} rows left out, the first: {}\n", count(found.rows), found.first);
+        let first = terminal::visible(&found.first);
+        text += &format!("\n{} rows left out, the first: {first}\n", count(found.rows));
+    }
+    for column in &summary.label_columns_ignored {
+        let column = terminal::visible(column);
+        text += &format!(
+            "\nThe column `{column}` of the labels was left out: it is an index that pandas wrote\n"
+        );
     }
     if request.settings.split_by == gct::split::By::Encounter {
         text += "\nThese rules split by encounter: train with --set split.by=encounter\n";
     }
     match out {
         Some(out) => {
-            text + &format!(
-                "\nThe dataset is in {}; look at it with: gct inspect {}\n",
-                out.display(),
-                out.display()
-            )
+            let out = terminal::visible(out.display());
+            text + &format!("\nThe dataset is in {out}; look at it with: gct inspect {out}\n")
         }
         None => text + "\nNothing was written.\n",
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gct::overrides;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
@@ -260,15 +261,10 @@ impl Source {
     /// If a file is missing or makes no sense.
     pub fn read(path: &Path) -> Result<Source> {
         let path = if path.is_dir() { path.join("source.toml") } else { path.to_owned() };
-        let text = |path: &Path| {
-            std::fs::read_to_string(path).map_err(|error| Error::Place {
-                place: path.display().to_string(),
-                problem: error.to_string(),
-            })
-        };
+        let text = |path: &Path| gct::input::text(path).map_err(|error| Error::system("read", path, error));
         let place = path.display().to_string();
-        let description: Description = toml::from_str(&text(&path)?)
-            .map_err(|error| Error::Source { place: place.clone(), problem: error.to_string() })?;
+        let description: Description = overrides::typed(&overrides::read(&path)?)
+            .map_err(|problem| Error::Source { place: place.clone(), problem })?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let links = folder.join("links.sql");
         let mut builtin = vec![];

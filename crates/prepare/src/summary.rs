@@ -40,6 +40,8 @@ pub struct Summary {
     pub labels: Vec<(String, u64, u64)>,
     /// Labels that the user gave and that are of no encounter.
     pub labels_unmatched: u64,
+    /// Columns of the user's labels that are an index of pandas and no label.
+    pub label_columns_ignored: Vec<String>,
     /// Subjects of the kept encounters.
     pub subjects: u64,
     /// Those with more than one.
@@ -94,6 +96,7 @@ impl Summary {
                 .map(|(name, _, known)| (name.clone(), part(*known, self.encounters_kept)))
                 .collect::<serde_json::Map<_, _>>(),
             "labels_unmatched": count(self.labels_unmatched),
+            "label_columns_ignored": self.label_columns_ignored,
             "subjects": count(self.subjects),
             "subjects_with_several_encounters": part(self.subjects_with_several_encounters, self.subjects),
             "edges": count(self.edges),

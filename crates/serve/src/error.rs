@@ -67,23 +67,32 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it, where that is known.
-    pub fn hint(&self) -> Option<Cow<'static, str>> {
+    /// What to do about it.
+    pub fn hint(&self) -> Cow<'static, str> {
         match self {
             Error::Run(error) => error.hint(),
             Error::NeedsEdges { .. } => {
-                Some("serve a run of gct, transformer, gcn_p, gcn_random, shallow or deep".into())
+                "serve a run of gct, transformer, gcn_p, gcn_random, shallow or deep".into()
             }
-            Error::TokenNeeded { .. } => Some(
+            Error::TokenNeeded { .. } => {
                 "give a file with a token that clients must send (--token-file FILE), or listen on 127.0.0.1"
-                    .into(),
-            ),
-            Error::Token { hint, .. } => Some((*hint).into()),
-            Error::TokenFile { .. } => Some(MAKE_TOKEN.into()),
-            Error::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                Some("another program listens there; choose another port (0 takes any that is free)".into())
+                    .into()
             }
-            Error::Listen { .. } | Error::Threads(_) => None,
+            Error::Token { hint, .. } => (*hint).into(),
+            Error::TokenFile { .. } => MAKE_TOKEN.into(),
+            Error::Listen { source, .. } => match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "another program listens there; choose another port (0 takes any that is free)".into()
+                }
+                io::ErrorKind::AddrNotAvailable => {
+                    "give an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them".into()
+                }
+                io::ErrorKind::PermissionDenied => {
+                    "choose a port from 1024: lower ones are for the administrator".into()
+                }
+                _ => gct::error::system_hint(source).into(),
+            },
+            Error::Threads(_) => "use fewer --threads, or allow this user more (`ulimit -u`)".into(),
         }
     }
 }
@@ -91,3 +100,40 @@ impl Error {
 /// How a token is made.
 pub(crate) const MAKE_TOKEN: &str =
     "make one with: (umask 077; head -c 32 /dev/urandom | base64 | tr -d '\\n/+=' > FILE)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind of error, each found by way of the one before it, so that the compiler misses none.
+    fn after(error: Option<&Error>) -> Option<Error> {
+        let (address, path) = (SocketAddr::from(([127, 0, 0, 1], 1)), PathBuf::from("P"));
+        let source = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        Some(match error {
+            None => Error::Run(gct::Error::NoAnswer),
+            Some(Error::Run(_)) => Error::NeedsEdges { model: "gcn" },
+            Some(Error::NeedsEdges { .. }) => Error::TokenNeeded { address },
+            Some(Error::TokenNeeded { .. }) => {
+                Error::Token { path, problem: "the file is empty", hint: MAKE_TOKEN }
+            }
+            Some(Error::Token { .. }) => Error::TokenFile { path, source },
+            Some(Error::TokenFile { .. }) => Error::Listen { address, source },
+            Some(Error::Listen { .. }) => Error::Threads(source),
+            Some(Error::Threads(_)) => return None,
+        })
+    }
+
+    #[test]
+    fn every_error_says_what_is_wrong_and_what_to_do() {
+        let mut count = 0;
+        let mut error = after(None);
+        while let Some(one) = error {
+            let (message, hint) = (one.to_string(), one.hint());
+            assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
+            assert!(hint.split(' ').count() >= 3, "{message}: {hint}");
+            count += 1;
+            error = after(Some(&one));
+        }
+        assert_eq!(count, 7, "one of each");
+    }
+}

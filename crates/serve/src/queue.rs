@@ -2,7 +2,7 @@
 //!
 //! A few encounters are asked about where they arrived: that takes a tenth of a millisecond for each, and
 //! handing them to another thread and back takes as long. Others go to one thread that asks about them on all
-//! cores, in turns of some tens of milliseconds. A turn has two halves, so that neither small nor large
+//! cores, in short turns. A turn has two halves, so that neither small nor large
 //! requests can keep the other waiting for long:
 //!
 //! - Small requests, as many as fit. Batches make themselves: while the model works on some encounters,

@@ -98,8 +98,8 @@ impl Token {
     /// If the file cannot be read, is empty, or can be read by everybody.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |problem, hint| Err(Error::Token { path: path.to_owned(), problem, hint });
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::TokenFile { path: path.to_owned(), source })?;
+        let text =
+            gct::input::text(path).map_err(|source| Error::TokenFile { path: path.to_owned(), source })?;
         if is_open_to_all(path) {
             return refuse("everybody on this machine can read the token", "chmod 600 FILE");
         }
@@ -152,7 +152,7 @@ mod tests {
         let read = |text: &str, mode: u32| {
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            Token::read(&path).map_err(|error| (error.to_string(), error.hint().unwrap().into_owned()))
+            Token::read(&path).map_err(|error| (error.to_string(), error.hint().into_owned()))
         };
         assert!(read("  s3cret\n", 0o600).unwrap().is_in(b"Bearer s3cret"));
         assert!(read("s3cret", 0o640).is_ok());

@@ -1,5 +1,6 @@
 //! What the commands of gct say alike: errors, progress, tables, numbers.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -30,12 +31,48 @@ impl std::error::Error for Unprinted {
     }
 }
 
-/// Writes text to standard output.
+/// Text of a file or an argument for a line of its own or a cell of a table: what would move the cursor, change colors or
+/// turn the direction of writing is shown as JSON writes it, and so are line breaks, which could forge a line.
+pub fn visible(text: impl fmt::Display) -> String {
+    escape(&text.to_string(), is_hidden).into_owned()
+}
+
+/// Whether a character does something to a terminal instead of being shown: C0, C1 and DEL, line and paragraph separators,
+/// controls of the direction of writing.
+fn is_hidden(letter: char) -> bool {
+    const DIRECTIONS: [char; 3] = ['\u{61c}', '\u{200e}', '\u{200f}'];
+    let is_between = matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || is_between || DIRECTIONS.contains(&letter)
+}
+
+fn escape(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_hidden) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            letter if !is_hidden(letter) => shown.push(letter),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            letter => shown.push_str(&format!("\\u{:04x}", u32::from(letter))),
+        }
+    }
+    shown.into()
+}
+
+/// Lines of ours: everything but their ends is made visible. What is escaped is still valid inside of texts of JSON and TOML.
+fn lines(text: &str) -> Cow<'_, str> {
+    escape(text, |letter| letter != '\n' && is_hidden(letter))
+}
+
+/// Writes text to standard output. Line breaks are kept, so what comes from a file must have gone through [`visible`] before.
 ///
 /// # Errors
 /// As [`flushed`].
 pub fn print(text: &str) -> Result<(), Unprinted> {
-    flushed(io::stdout().write_all(text.as_bytes()))
+    flushed(io::stdout().write_all(lines(text).as_bytes()))
 }
 
 /// Makes sure that what was written to standard output has arrived.
@@ -47,6 +84,12 @@ pub fn flushed(written: io::Result<()>) -> Result<(), Unprinted> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Unprinted(error)),
         _ => Ok(()),
     }
+}
+
+/// Writes one line to standard error.
+pub fn print_line(line: &str) {
+    // If standard error is closed, nobody is left to tell.
+    let _ = writeln!(io::stderr().lock(), "{}", visible(line));
 }
 
 /// Writes one JSON object to standard output.
@@ -68,7 +111,7 @@ impl log::Log for Warnings {
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            let _ = writeln!(io::stderr().lock(), "warning: {}", record.args());
+            print_line(&format!("warning: {}", record.args()));
         }
     }
 
@@ -89,14 +132,20 @@ pub fn extend(object: &mut serde_json::Value, more: serde_json::Value) {
     }
 }
 
-/// Writes an error and, where there is one, what to do about it.
-pub fn print_error(error: &str, hint: Option<&str>) {
-    let text = match hint {
-        Some(hint) => format!("error: {error}\nhint: {hint}\n"),
-        None => format!("error: {error}\n"),
-    };
+/// Writes an error and what to do about it, each on one line.
+pub fn print_error(error: &str, hint: &str) {
+    let text = format!("error: {}\nhint: {}\n", visible(error), visible(hint));
     // If standard error is closed too, nobody is left to tell.
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Ends a command that was written wrongly, or that shows its help. What an argument would do to a terminal is shown instead.
+pub fn misused(error: &clap::Error) -> ! {
+    if std::env::args_os().any(|argument| argument.to_string_lossy().contains(is_hidden)) {
+        let _ = io::stderr().lock().write_all(lines(&error.render().to_string()).as_bytes());
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// Whether progress is shown: somebody is looking, and wants to.
@@ -152,9 +201,9 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     if header.iter().any(|title| !title.is_empty()) {
-        table.set_header(header);
+        table.set_header(header.iter().map(visible));
     }
-    table.add_rows(rows);
+    table.add_rows(rows.into_iter().map(|row| row.iter().map(visible).collect::<Vec<_>>()));
     for (position, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 3));
         if position > 0 {
@@ -193,6 +242,27 @@ mod tests {
     use indicatif::ProgressDrawTarget;
 
     use super::*;
+
+    /// A clearing of the screen, C1, DEL, a turn of direction and a forged line.
+    const HOSTILE: &str = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\r\n\terror: b";
+    const SHOWN: &str = r"a\u001b[2J\u009b31m\u007f\u202e\r\n\terror: b";
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(visible(HOSTILE), SHOWN);
+        assert_eq!(lines(HOSTILE), SHOWN.replace(r"\n", "\n"));
+        assert_eq!(visible("größe 日本 █ \\"), "größe 日本 █ \\");
+        let cells = table(&["code"], [vec![HOSTILE.to_owned()]]);
+        assert_eq!(cells, format!("code\n{SHOWN}\n"));
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let value = serde_json::json!({ HOSTILE: [HOSTILE] });
+        let text = format!("{value:#}");
+        assert!(!lines(&text).contains(|letter: char| letter != '\n' && is_hidden(letter)));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&lines(&text)).unwrap(), value);
+    }
 
     #[test]
     fn progress_never_passes_its_total() {

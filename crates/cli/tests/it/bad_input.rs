@@ -4,7 +4,7 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::{gct, names};
+use crate::{gct, home, names};
 
 /// The error of a command line in an empty folder, which stays empty.
 fn refusal(line: &str) -> String {
@@ -88,10 +88,12 @@ hint: a dataset folder is made by a command such as `gct synth --out DIR`
 "#]]);
         gct(home.path(), &format!("{command} nowhere")).assert().code(2).stderr_eq(str![[r#"
 error: cannot open nowhere: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
 
 "#]]);
         gct(home.path(), &format!("{command} file")).assert().code(2).stderr_eq(str![[r#"
 error: cannot read file/dataset.json: Not a directory (os error 20)
+hint: give a folder: a part of the path is a file
 
 "#]]);
     }
@@ -108,4 +110,87 @@ hint: choose another place, or move away what is there
 "#]]);
     gct(home.path(), "synth --out file/data --encounters 50").assert().code(2);
     assert_eq!(names(home.path()), ["empty", "file"]);
+}
+
+#[test]
+fn mistakes_in_settings_are_told_in_plain_words_with_a_hint() {
+    let home = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("vocabulary = 5", "error: s.toml: vocabulary: invalid type: number `5`, expected a table\nhint: "),
+        ("seed = [1]", "error: s.toml: seed: invalid type: a list, expected a whole number from 0\nhint: "),
+        ("seed = = 3", "error: s.toml: line 1: "),
+        ("seed", "error: s.toml: line 1: "),
+    ] {
+        fs::write(home.path().join("s.toml"), text).unwrap();
+        let assert = gct(home.path(), "synth --out data --config s.toml").assert().code(2);
+        let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(said.starts_with(expected) && said.contains("\nhint: "), "{text}: {said}");
+        assert_eq!(said.lines().count(), 2, "{said}");
+    }
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_shown_and_not_done() {
+    let (_home, home) = home();
+    let path = home.join("data/dataset.json");
+    let manifest = fs::read_to_string(&path).unwrap();
+    let start = manifest.find("\"gct ").unwrap();
+    let end = start + 1 + manifest[start + 1..].find('"').unwrap();
+    let hostile = r#""a\u001b[2J\u009b31m\u202e\nerror: b"#;
+    fs::write(&path, format!("{}{hostile}{}", &manifest[..start], &manifest[end..])).unwrap();
+    let output = gct(&home, "inspect data").assert().success().get_output().stdout.clone();
+    let shown = String::from_utf8(output).unwrap();
+    let line = shown.lines().next().unwrap();
+    assert_eq!(line, r"data: synthetic data, written by a\u001b[2J\u009b31m\u202e\nerror: b");
+    let json = gct(&home, "inspect data --json").assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(json).unwrap().contains(r#""program": "a\u001b[2J\u009b31m\u202e\nerror: b""#));
+    let assert = gct(&home, "inspect").arg("no\u{1b}[2J\nerror: x").assert().code(2);
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(said.starts_with(r"error: cannot open no\u001b[2J\nerror: x: "), "{said}");
+    let assert = gct(&home, "inspect data").arg("--\u{1b}[2J").assert().code(2);
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(said.starts_with(r"error: unexpected argument '--\u001b[2J' found"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_without_waiting_for_who_writes_to_it() {
+    let (_home, home) = home();
+    fs::create_dir(home.join("piped")).unwrap();
+    for pipe in ["pipe.toml", "piped/dataset.json"] {
+        assert!(std::process::Command::new("mkfifo").arg(home.join(pipe)).status().unwrap().success());
+    }
+    for (line, pipe) in [
+        ("synth --out x --config pipe.toml", "pipe.toml"),
+        ("experiment pipe.toml --out x", "pipe.toml"),
+        ("tune --data data --task graph_reconstruction --space pipe.toml --out x", "pipe.toml"),
+        ("inspect piped", "piped/dataset.json"),
+    ] {
+        let assert = gct(&home, line).assert().code(2).stdout_eq("");
+        let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        let expected = format!(
+            "error: cannot read {pipe}: found a pipe, expected a regular file\n\
+             hint: write its contents into a file, and give that\n"
+        );
+        assert_eq!(said, expected, "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn too_many_open_files_are_not_damage() {
+    let (_home, home) = home();
+    let program = snapbox::cmd::cargo_bin!("gct").display().to_string();
+    let mut refused = 0;
+    for limit in 3..16 {
+        let line = format!("ulimit -n {limit}; exec {program} inspect data");
+        let run = std::process::Command::new("sh").args(["-c", &line]).current_dir(&home).output().unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert!(!said.contains("damaged") && !said.contains("panicked"), "{limit}: {said}");
+        if said.contains("Too many open files") {
+            assert!(said.contains("\nhint: allow more open files"), "{limit}: {said}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
 }

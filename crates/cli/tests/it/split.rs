@@ -49,6 +49,7 @@ fn an_unknown_label_lists_those_there_are() {
     let (_home, home) = home();
     gct(&home, "split data --stratify death").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 error: unknown label `death`; known: d1_m1, d2_m1
+hint: give one of the known names
 
 "#]]);
 }

@@ -133,7 +133,7 @@ fn ctrl_c_leaves_nothing() {
         assert_eq!(child.wait().unwrap().code(), Some(130));
         assert_eq!(
             std::io::read_to_string(child.stderr.unwrap()).unwrap(),
-            "error: interrupted; nothing was written\n"
+            "error: interrupted; nothing was written\nhint: run the same command again to begin anew\n"
         );
         assert_eq!(names(home.path()), [""; 0]);
     }

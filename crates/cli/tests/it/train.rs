@@ -230,8 +230,9 @@ fn the_demo_tells_a_whole_story() {
     let weights = fs::read(mine.join("gct/last.safetensors")).unwrap();
     for (out, name) in [("mine", "`gct`"), ("gct-demo/data", "`dataset.json`")] {
         let assert = gct(home.path(), &format!("{line} --force --out {out}")).assert().code(2);
-        let said =
-            format!("error: {out} holds {name}, which is not of a demo; choose another folder with --out\n");
+        let said = format!(
+            "error: {out} holds {name}, which is not of a demo\nhint: choose another folder with --out\n"
+        );
         assert_eq!(String::from_utf8_lossy(&assert.get_output().stderr), said);
     }
     assert_eq!(fs::read(mine.join("gct/last.safetensors")).unwrap(), weights);
@@ -265,7 +266,7 @@ fn names_that_are_no_text_are_refused() {
         .arg(name)
         .assert()
         .code(2)
-        .stderr_eq("error: an argument is not UTF-8: rename the file or folder that it names\n");
+        .stderr_eq("error: an argument is not UTF-8\nhint: rename the file or folder that it names\n");
 }
 
 #[test]
@@ -293,11 +294,11 @@ fn bad_input_gets_one_clear_error() {
         ("train --data data --out x", "error: --task is missing"),
         (
             "train --data data --task graph_reconstruction --config c.toml --out x",
-            "error: --task graph_reconstruction, but --config or --set says `masked_diagnosis`: leave out one of them\n",
+            "error: --task graph_reconstruction, but --config or --set says `masked_diagnosis`\nhint: leave out one of them\n",
         ),
         (
             "train --data data --model shallow --config c.toml --out x",
-            "error: --model shallow, but --config or --set says `gct`: leave out one of them\n",
+            "error: --model shallow, but --config or --set says `gct`\nhint: leave out one of them\n",
         ),
         (
             "train --out run --resume --seed 18446744073709551615",

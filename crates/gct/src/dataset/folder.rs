@@ -12,6 +12,7 @@ use super::manifest::{ENCOUNTERS, FileEntry, MANIFEST, VOCABULARY};
 use super::replace::{put_back, replace};
 use super::scratch::{self, Scratch, is_partial, sweep};
 use crate::error::{Error, OnPath, Result};
+use crate::input;
 
 /// What to do when the output is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +216,8 @@ fn look_at(path: &Path) -> Result<Option<fs::Metadata>> {
 
 /// Whether a file is the manifest of a folder of this program, of whatever version.
 fn is_manifest(path: &Path) -> bool {
-    let parsed = fs::read(path).ok().and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+    let parsed =
+        input::bytes(path).ok().and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
     parsed.is_some_and(|manifest| manifest.get("schema_version").is_some())
 }
 
@@ -379,7 +381,7 @@ impl Write for HashedFile {
 
 /// Counts and hashes a file as it is on disk.
 pub(crate) fn entry_of(path: &Path) -> Result<FileEntry> {
-    let mut file = File::open(path).on("read", path)?;
+    let mut file = input::open(path).on("read", path)?;
     let mut buffer = vec![0; 1 << 20];
     let (mut bytes, mut hash) = (0, Sha256::new());
     loop {

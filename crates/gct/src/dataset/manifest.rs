@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::replace::put_back_missing;
 use super::schema;
 use crate::error::{Error, OnPath, Result};
+use crate::input;
 use crate::overrides;
 use crate::record::PerKind;
 
-pub(super) const MANIFEST: &str = "dataset.json";
+pub(crate) const MANIFEST: &str = "dataset.json";
 pub(super) const ENCOUNTERS: &str = "encounters.parquet";
 pub(crate) const VOCABULARY: &str = "vocabulary.parquet";
 
@@ -95,7 +96,7 @@ impl Manifest {
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(MANIFEST);
         put_back_missing(folder);
-        let text = match fs::read_to_string(&path) {
+        let text = match input::text(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
                 return Err(Error::NotADataset { path: folder.to_owned() });
             }
@@ -126,7 +127,5 @@ pub(crate) fn parse_manifest<T: DeserializeOwned>(path: &Path, text: &str, suppo
             return Err(Error::Version { path, found, supported });
         }
     }
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        malformed(overrides::in_words(&error.path().to_string(), &error.inner().to_string()))
-    })
+    overrides::from_json(value).map_err(malformed)
 }

@@ -21,11 +21,11 @@ mod write;
 pub use assembly::Assembly;
 pub use folder::{Overwrite, check_ending, check_file, copy_file, write_text};
 pub(crate) use folder::{
-    PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, check_outside, entry_of, hex, lock, parent_of,
-    sweep_around, write_file, write_own,
+    PendingFile, PendingFolder, RUN_MANIFEST, Shape, check_folder, check_outside, entry_of, hex, lock,
+    parent_of, sweep_around, write_file, write_own,
 };
 pub use manifest::{FileEntry, Manifest, SCHEMA_VERSION, Source};
-pub(crate) use manifest::{VOCABULARY, parse_manifest};
+pub(crate) use manifest::{MANIFEST, VOCABULARY, parse_manifest};
 pub use read::{Dataset, Encounters};
 pub(crate) use read::{Table, read_vocabulary};
 pub(crate) use replace::put_back_missing;

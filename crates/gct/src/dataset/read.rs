@@ -1,7 +1,6 @@
 //! Reading a dataset folder: everything is checked, encounters are streamed.
 
-use std::fs::File;
-use std::panic::{self, AssertUnwindSafe};
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -12,6 +11,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::folder;
 use super::manifest::{ENCOUNTERS, FileEntry, Manifest, VOCABULARY};
@@ -19,7 +19,8 @@ use super::schema::{
     self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, EdgeColumn, PART, PREDICTION_TIME, START, SUBJECT_ID,
     TREATMENT_LAB,
 };
-use crate::error::{Error, OnPath, Result};
+use crate::error::{self, Error, OnPath, Result};
+use crate::input;
 use crate::record::{
     Code, CodeKind, Edge, Edges, Encounter, EncounterId, Part, PerKind, SubjectId, Vocabulary,
 };
@@ -51,14 +52,12 @@ impl Dataset {
 
         // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
         if !vocabulary_intact {
-            quietly(&vocabulary_file, || read_vocabulary(&vocabulary_file, manifest.vocabulary).map(drop))?;
+            read_vocabulary(&vocabulary_file, manifest.vocabulary)?;
             return Err(Error::Changed { path: vocabulary_file });
         }
         if !encounters_intact {
-            quietly(&encounters_file, || {
-                let dataset = Dataset::with_manifest(folder, manifest)?;
-                dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))
-            })?;
+            let dataset = Dataset::with_manifest(folder, manifest)?;
+            dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))?;
             return Err(Error::Changed { path: encounters_file });
         }
         Dataset::with_manifest(folder, manifest)
@@ -129,13 +128,14 @@ impl Dataset {
     pub(crate) fn encounters_with(&self, edges: bool) -> Result<Encounters> {
         let left_out = [DIAGNOSIS_TREATMENT.name, TREATMENT_LAB.name];
         Ok(Encounters {
-            batches: self.encounters.batches_without(if edges { &[] } else { &left_out })?,
+            batches: self.encounters.batches_with(|name| edges || !left_out.contains(&name))?,
             decoder: Decoder {
                 path: self.encounters.path.clone(),
                 vocabulary: self.manifest.vocabulary,
                 labels: self.manifest.labels.clone(),
                 edges,
             },
+            ids: UniqueIds { table: self.encounters.clone(), hashes: FxHashSet::default() },
             decoded: Vec::new().into_iter(),
             rows: 0,
             failed: false,
@@ -151,20 +151,8 @@ fn is_intact(path: &Path, expected: &FileEntry) -> Result<bool> {
     Ok(folder::entry_of(path)? == *expected)
 }
 
-/// Reads a file that is not the one that was written. The Parquet library panics on some damages; that is one more
-/// kind of damage, and nobody wants to read of it twice.
-fn quietly(path: &Path, read: impl FnOnce() -> Result<()>) -> Result<()> {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let result = panic::catch_unwind(AssertUnwindSafe(read));
-    panic::set_hook(hook);
-    result.unwrap_or_else(|_| {
-        Err(Error::Damaged { path: path.to_owned(), problem: "its contents make no sense".into() })
-    })
-}
-
 /// A Parquet file with the columns that it must have.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Table {
     path: PathBuf,
     metadata: ArrowReaderMetadata,
@@ -173,10 +161,11 @@ pub(crate) struct Table {
 impl Table {
     /// Opens a file, having checked its columns, and its rows if their number is known.
     pub(crate) fn open(path: PathBuf, expected: &Schema, rows: Option<u64>) -> Result<Self> {
-        let file = File::open(&path).on("read", &path)?;
+        let file = input::open(&path).on("read", &path)?;
         // The types are those of the Parquet format, whichever library wrote the file.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(&path, &error))?;
+        let load = || ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(&path, &error));
+        let metadata = input::decode(&path, load)?;
         let table = Table { path, metadata };
         for column in expected.fields() {
             if !table.has(column)? {
@@ -211,29 +200,58 @@ impl Table {
     }
 
     /// Its rows, some at a time.
-    pub(crate) fn batches(&self) -> Result<ParquetRecordBatchReader> {
-        self.batches_without(&[])
+    pub(crate) fn batches(&self) -> Result<Batches> {
+        self.batches_with(|_| true)
     }
 
-    fn batches_without(&self, left_out: &[&str]) -> Result<ParquetRecordBatchReader> {
-        let file = File::open(&self.path).on("read", &self.path)?;
+    /// [`Table::batches`] with some of the columns.
+    fn batches_with(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Batches> {
+        let path = self.path.clone();
+        let file = input::open(&path).on("read", &path)?;
         let fields = self.metadata.schema().fields();
-        let wanted = (0..fields.len()).filter(|place| !left_out.contains(&fields[*place].name().as_str()));
+        let wanted = (0..fields.len()).filter(|position| is_wanted(fields[*position].name()));
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted);
-        ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_projection(mask)
-            .with_batch_size(BATCH)
-            .build()
-            .map_err(|error| damaged(&self.path, &error))
+            .with_batch_size(BATCH);
+        let reader = input::decode(&path, || reader.build().map_err(|error| damaged(&path, &error)))?;
+        Ok(Batches { path, reader: Some(reader) })
+    }
+}
+
+/// The rows of a Parquet file, some at a time. Ends after the first error.
+pub(crate) struct Batches {
+    path: PathBuf,
+    /// A reader that failed is never used again.
+    reader: Option<ParquetRecordBatchReader>,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut reader = self.reader.take()?;
+        let batch = input::decode(&self.path, || {
+            reader.next().transpose().map_err(|error| damaged(&self.path, &error))
+        });
+        if batch.is_ok() {
+            self.reader = Some(reader);
+        }
+        batch.transpose()
     }
 }
 
 fn damaged(path: &Path, error: &dyn std::error::Error) -> Error {
-    // The library has a word for a compression that it was built without.
-    if error.to_string().contains("Disabled feature") {
-        return Error::Compression { path: path.to_owned() };
+    let (path, said) = (path.to_owned(), error.to_string());
+    // What the system refuses says nothing about the file.
+    if let Some(source) = error::system_error(&said) {
+        return Error::Io { action: "read", path, source };
     }
-    Error::Damaged { path: path.to_owned(), problem: format!("cut off, or not a Parquet file ({error})") }
+    // The library has a word for a compression that it was built without.
+    if said.contains("Disabled feature") {
+        return Error::Compression { path };
+    }
+    Error::Damaged { path, problem: format!("cut off, or not a Parquet file ({said})") }
 }
 
 /// Equal but for what no reader sees: names of list elements, nullability, a time zone.
@@ -285,7 +303,7 @@ pub(crate) fn read_vocabulary(path: &Path, sizes: PerKind<u64>) -> Result<Vocabu
     let mut vocabulary = Vocabulary::default();
     let mut first_row = 0;
     for batch in table.batches()? {
-        let batch = batch.map_err(|error| damaged(path, &error))?;
+        let batch = batch?;
         let bad_row = |column: &str, (row, problem): (usize, String)| Error::Row {
             path: path.to_owned(),
             row: first_row + row as u64 + 1,
@@ -325,10 +343,11 @@ pub(crate) fn read_vocabulary(path: &Path, sizes: PerKind<u64>) -> Result<Vocabu
     Ok(vocabulary)
 }
 
-/// The encounters of a dataset, one after the other. Ends after the first error.
+/// The encounters of a dataset, one after the other, having checked that their ids are unique. Ends after the first error.
 pub struct Encounters {
-    batches: ParquetRecordBatchReader,
+    batches: Batches,
     decoder: Decoder,
+    ids: UniqueIds,
     decoded: std::vec::IntoIter<Encounter>,
     rows: u64,
     failed: bool,
@@ -345,11 +364,9 @@ impl Iterator for Encounters {
             if self.failed {
                 return None;
             }
-            let decoded = match self.batches.next()? {
-                Ok(batch) => self.decoder.decode(&batch, self.rows),
-                Err(error) => Err(damaged(&self.decoder.path, &error)),
-            };
-            match decoded {
+            let batch = self.batches.next()?;
+            let decoded = batch.and_then(|batch| self.decoder.decode(&batch, self.rows));
+            match decoded.and_then(|encounters| self.ids.check(encounters, self.rows)) {
                 Ok(encounters) => {
                     self.rows += encounters.len() as u64;
                     self.decoded = encounters.into_iter();
@@ -360,6 +377,47 @@ impl Iterator for Encounters {
                 }
             }
         }
+    }
+}
+
+/// Refuses an encounter id that occurs twice. Keeps a hash of 8 bytes per encounter, not the ids.
+struct UniqueIds {
+    table: Table,
+    hashes: FxHashSet<u64>,
+}
+
+impl UniqueIds {
+    /// Passes on encounters that begin after so many rows.
+    fn check(&mut self, encounters: Vec<Encounter>, rows_before: u64) -> Result<Vec<Encounter>> {
+        for (row, encounter) in (rows_before + 1..).zip(&encounters) {
+            let id = encounter.id.as_str();
+            if !self.hashes.insert(FxBuildHasher.hash_one(id)) && self.is_in_first_rows(id, row - 1)? {
+                return Err(Error::Row {
+                    path: self.table.path.clone(),
+                    row,
+                    column: ENCOUNTER_ID.into(),
+                    problem: "is that of an earlier row; ids must be unique".into(),
+                });
+            }
+        }
+        Ok(encounters)
+    }
+
+    /// Looks for an id itself, since two ids can have one hash.
+    fn is_in_first_rows(&self, id: &str, rows: u64) -> Result<bool> {
+        let mut left = rows as usize;
+        for batch in self.table.batches_with(|name| name == ENCOUNTER_ID)? {
+            let batch = batch?;
+            let ids = column(&batch, ENCOUNTER_ID).as_string::<i32>();
+            if ids.iter().take(left).any(|earlier| earlier == Some(id)) {
+                return Ok(true);
+            }
+            left = left.saturating_sub(ids.len());
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -502,4 +560,38 @@ fn edges(
         rows.push(Some(edges));
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::{Overwrite, Source, Writer};
+
+    #[test]
+    fn two_ids_with_one_hash_are_two_ids() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("data");
+        let encounters: Vec<Encounter> = (0..3000)
+            .map(|row| Encounter {
+                id: EncounterId::new(format!("e{row}")),
+                subject: SubjectId::new("s"),
+                start: None,
+                prediction_time: None,
+                part: None,
+                codes: PerKind::default(),
+                edges: None,
+                labels: vec![],
+            })
+            .collect();
+        let mut writer = Writer::create(&folder, Overwrite::Refuse, Vocabulary::default(), vec![]).unwrap();
+        writer.write(&encounters).unwrap();
+        let (kind, settings, findings) = ("x".into(), serde_json::json!({}), serde_json::json!({}));
+        writer.finish(Source { kind, settings, findings }).unwrap();
+        let mut read = Dataset::open(&folder).unwrap().encounters().unwrap();
+        // As if an id of a row before had the hash of this one.
+        read.ids.hashes.insert(FxBuildHasher.hash_one("e2500"));
+        assert_eq!(read.by_ref().filter(Result::is_ok).count(), 3000);
+        assert!(!read.ids.is_in_first_rows("e2500", 2500).unwrap());
+        assert!(read.ids.is_in_first_rows("e2500", 2501).unwrap());
+    }
 }

@@ -58,8 +58,7 @@ impl About {
     /// If it is not there, or not what this program writes.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
-        let text = fs::read_to_string(&path).on("read", &path)?;
-        serde_json::from_str(&text).map_err(|error| Error::Manifest { path, problem: error.to_string() })
+        overrides::read_json(&path)
     }
 
     /// Counts the data and writes it, unless it is there already.
@@ -74,10 +73,7 @@ impl About {
             }
             return Ok(about);
         }
-        let findings = synth::Findings::of(manifest).map_err(|error| Error::Manifest {
-            path: dataset.path().to_owned(),
-            problem: error.to_string(),
-        })?;
+        let findings = synth::Findings::of(dataset)?;
         let about = About {
             source: manifest.source.kind.clone(),
             sha256: manifest.files.encounters.sha256.clone(),
@@ -106,7 +102,7 @@ impl Experiment {
         if let Some(path) = given.or(self.data.folder.as_deref()) {
             return Dataset::open(path);
         }
-        let wrong = |problem: String| Error::Manifest { path: PathBuf::from(&self.name), problem };
+        let wrong = |problem: String| Error::file(&PathBuf::from(format!("{}.toml", self.name)), problem);
         let Some(settings) = self.generator().map_err(wrong)? else {
             return Err(Error::NoData { experiment: self.name.clone() });
         };
@@ -119,8 +115,8 @@ impl Experiment {
             }
         }
         let dataset = Dataset::open(&path)?;
-        let there = serde_json::from_value(dataset.manifest().source.settings.clone())
-            .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
+        let there = overrides::from_json(dataset.manifest().source.settings.clone())
+            .map_err(|problem| Error::file(&path, format!("source.settings: {problem}")))?;
         match overrides::difference(&settings, &there) {
             None => Ok(dataset),
             Some(problem) => {

@@ -110,9 +110,7 @@ impl Trial {
         if !path.exists() {
             return Ok(None);
         }
-        let text = fs::read_to_string(&path).on("read", &path)?;
-        let finished: Finished = serde_json::from_str(&text)
-            .map_err(|error| Error::Manifest { path: path.clone(), problem: error.to_string() })?;
+        let finished: Finished = overrides::read_json(&path)?;
         if let Some(problem) = overrides::difference(&self.settings, &finished.settings) {
             return Err(Error::OtherExperiment { path, problem: problem.to_string() });
         }

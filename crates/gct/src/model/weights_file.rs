@@ -2,7 +2,6 @@
 //! file's own metadata. `docs/weights.md` says how to use it from other programs.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use super::{Config, HeadConfig, Model, Parameters};
 use crate::batch::EmbeddingRows;
 use crate::dataset::{Overwrite, hex, write_file};
 use crate::error::{Error, OnPath, Result};
+use crate::input;
 use crate::record::CodeKind;
 
 /// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written in any order.
@@ -86,7 +86,7 @@ impl Model<f32> {
 
     /// The same, and what identifies the run that it is of.
     pub(crate) fn load_with_run(path: &Path) -> Result<(Self, Option<serde_json::Value>)> {
-        let bytes = fs::read(path).on("read", path)?;
+        let bytes = input::bytes(path).on("read", path)?;
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| wrong(error.to_string()))?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;

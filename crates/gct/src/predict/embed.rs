@@ -20,7 +20,8 @@ use crate::run::Run;
 /// Writes the vector of every visit, as the model's head sees it.
 ///
 /// # Errors
-/// If the run has no model, the dataset does not go with it or cannot be read, or the file cannot be written.
+/// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers, or the file cannot
+/// be written.
 pub fn visits(
     run: &Run,
     dataset: &Dataset,
@@ -56,6 +57,9 @@ pub fn visits(
     file.write(names(&[]), std::iter::empty())?;
     written.left_out = in_rounds(&mut reader, can_ask, |encounters| {
         let vectors = asker.map(encounters, |model, examples, pool| model.visits(examples, pool));
+        if !vectors.iter().flatten().all(|value| value.is_finite()) {
+            return Err(Error::NoAnswer);
+        }
         file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;
         progress(written.encounters)

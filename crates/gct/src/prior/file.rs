@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, Float32Array, StringArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, Float32Array, RecordBatch, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::finder::Finder;
@@ -93,22 +93,19 @@ impl Prior {
             treatment_lab: none(),
         };
         let table = Table::open(path.to_owned(), &schema(cells), None)?;
+        let mut first_row = 0;
         for batch in table.batches()? {
-            let batch = batch.map_err(|error| wrong(&error.to_string()))?;
-            let column = |place: usize| batch.column(place);
-            let kinds = column(0).as_string::<i32>();
-            let [ids, effects, counts] = [1, 2, 3].map(|place| column(place).as_primitive::<UInt32Type>());
-            let strengths = (cells == Cells::Explained).then(|| column(4).as_primitive::<Float32Type>());
-            for row in 0..batch.num_rows() {
-                let strength = strengths
-                    .filter(|strengths| strengths.is_valid(row))
-                    .map(|strengths| strengths.value(row));
-                let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == kinds.value(row));
-                let kind = kind.ok_or_else(|| wrong("a kind of code is unknown"))?;
-                let effect = effects.is_valid(row).then(|| effects.value(row));
-                let row = Row { kind, id: ids.value(row), effect, count: counts.value(row), strength };
+            let batch = batch?;
+            let rows = rows(&batch, cells).map_err(|(row, column, problem)| Error::Row {
+                path: path.to_owned(),
+                row: first_row + row as u64 + 1,
+                column: column.into(),
+                problem: problem.into(),
+            })?;
+            for row in rows {
                 prior.take(&row).ok_or_else(|| wrong("its rows are not in order"))?;
             }
+            first_row += batch.num_rows() as u64;
         }
         for kind in CodeKind::ALL {
             if prior.codes[kind].len() != vocabulary[kind] {
@@ -161,6 +158,37 @@ impl Prior {
     }
 }
 
+/// The rows of a batch; of one that breaks a rule, its place, its column and the rule.
+fn rows(batch: &RecordBatch, cells: Cells) -> Result<Vec<Row>, (usize, &'static str, &'static str)> {
+    let column = |name: &str| batch.column_by_name(name).expect("the columns were checked");
+    let numbers = |name| column(name).as_primitive::<UInt32Type>();
+    let (kinds, ids, effects, counts) =
+        (column("kind").as_string::<i32>(), numbers("id"), numbers("effect"), numbers("count"));
+    let strengths = (cells == Cells::Explained).then(|| column("strength").as_primitive::<Float32Type>());
+    for name in ["kind", "id", "count"] {
+        if let Some(row) = (0..batch.num_rows()).find(|row| column(name).is_null(*row)) {
+            return Err((row, name, "must not be null"));
+        }
+    }
+    let row = |row: usize| {
+        let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == kinds.value(row));
+        let strength = strengths.filter(|strengths| strengths.is_valid(row));
+        let strength = strength.map(|strengths| strengths.value(row));
+        // Also false for NaN.
+        if !strength.is_none_or(|strength| (0.0..=1.0).contains(&strength)) {
+            return Err((row, "strength", "expected a number from 0 to 1"));
+        }
+        Ok(Row {
+            kind: kind.ok_or((row, "kind", "expected diagnosis, treatment or lab"))?,
+            id: ids.value(row),
+            effect: effects.is_valid(row).then(|| effects.value(row)),
+            count: counts.value(row),
+            strength,
+        })
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,7 +227,22 @@ mod tests {
         assert_eq!(Prior::load(&path, sizes, 3, cells).unwrap(), prior);
         let other = PerKind { diagnosis: 5, ..sizes };
         assert!(Prior::load(&path, other, 3, cells).unwrap_err().to_string().contains("another vocabulary"));
+        refuses_strengths(&path, prior, sizes, cells);
         std::fs::write(&path, "not a table").unwrap();
         assert!(matches!(Prior::load(&path, sizes, 3, cells), Err(Error::Damaged { .. })));
+    }
+
+    fn refuses_strengths(path: &Path, mut prior: Prior, sizes: PerKind<usize>, cells: Cells) {
+        if cells != Cells::Explained {
+            return;
+        }
+        for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.5, 1.5] {
+            prior.diagnosis_treatment.strengths[1] = wrong;
+            std::fs::remove_file(path).unwrap();
+            prior.save(path, cells).unwrap();
+            let error = Prior::load(path, sizes, 3, cells).unwrap_err();
+            let expected = "row 6: column `strength`: expected a number from 0 to 1";
+            assert!(error.to_string().ends_with(expected), "{wrong}: {error}");
+        }
     }
 }

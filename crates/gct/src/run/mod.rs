@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::EmbeddingRows;
 use crate::dataset::{self, Dataset, FileEntry, Overwrite, PendingFolder, Shape, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
+use crate::input;
 use crate::model::Model;
 use crate::overrides;
 use crate::prior::Prior;
@@ -512,7 +513,7 @@ fn config(settings: &Settings) -> String {
 fn read_manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
     dataset::put_back_missing(folder);
-    let text = match fs::read_to_string(&path) {
+    let text = match input::text(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
             return Err(Error::NotARun { path: folder.to_owned() });
         }

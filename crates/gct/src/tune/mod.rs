@@ -23,7 +23,7 @@ use gct_search::{is_hopeless, suggest};
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::{self, Dataset, Overwrite, lock, write_own};
-use crate::error::{Error, OnPath, Result};
+use crate::error::{Error, Result};
 use crate::model::Config;
 use crate::overrides;
 use crate::run::{Best, Settings};
@@ -294,8 +294,7 @@ impl Tuning {
             overrides::typed(&overrides::read(&path)?).map_err(|problem| Error::file(&path, problem))?;
         let path = folder.join(TRIALS);
         let trials = match path.exists() {
-            true => serde_json::from_str(&fs::read_to_string(&path).on("read", &path)?)
-                .map_err(|error| Error::file(&path, error))?,
+            true => overrides::read_json(&path)?,
             false => Vec::new(),
         };
         Ok(Tuning { folder: folder.to_owned(), plan, trials })

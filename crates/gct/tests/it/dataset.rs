@@ -3,13 +3,17 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StringArray, StructArray, UInt32Array};
 use arrow_schema::DataType;
-use gct::dataset::Dataset;
-use gct::record::CodeKind;
+use gct::dataset::{Dataset, Overwrite};
+use gct::record::{CodeKind, EncounterId};
+use gct::run::Settings;
+use gct::split::{By, Split};
+use gct::train::{self, Watch};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -98,7 +102,11 @@ fn a_wrong_manifest_is_refused() {
     );
     assert_eq!(
         refusal(|folder| edit_manifest(folder, |manifest| manifest["encounters"] = "six".into())),
-        "data/dataset.json: encounters: invalid type: string \"six\", expected a whole number from 0"
+        "data/dataset.json: encounters: invalid type: text \"six\", expected a whole number from 0"
+    );
+    assert_eq!(
+        refusal(|folder| edit_manifest(folder, |manifest| manifest["codes"] = "six".into())),
+        "data/dataset.json: codes: invalid type: text \"six\", expected a table"
     );
     assert_eq!(
         refusal(|folder| fs::write(folder.join("dataset.json"), "{\"schema").unwrap()),
@@ -150,6 +158,13 @@ fn a_changed_bit_is_refused_and_never_a_panic() {
                 fs::write(folder.join(file), &changed).unwrap();
                 let error = fixture::read(&folder).unwrap_err().to_string();
                 assert!(error.contains(file), "{error}");
+                // Also if dataset.json agrees, though then there may be nothing to refuse.
+                let before = fs::read(folder.join("dataset.json")).unwrap();
+                agree(&folder, file);
+                if let Err(error) = fixture::read(&folder) {
+                    assert!(error.to_string().contains(file), "{error}");
+                }
+                fs::write(folder.join("dataset.json"), before).unwrap();
             }
         }
         fs::write(folder.join(file), &whole).unwrap();
@@ -173,13 +188,17 @@ fn edit_column(folder: &Path, column: &str, honest: bool, edit: impl Fn(&ArrayRe
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     if honest {
-        let bytes = fs::read(&path).unwrap();
-        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        edit_manifest(folder, |manifest| {
-            manifest["files"]["encounters.parquet"] =
-                serde_json::json!({"bytes": bytes.len(), "sha256": sha256});
-        });
+        agree(folder, "encounters.parquet");
     }
+}
+
+/// Puts the size and hash of a file into dataset.json.
+fn agree(folder: &Path, file: &str) {
+    let bytes = fs::read(folder.join(file)).unwrap();
+    let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    edit_manifest(folder, |manifest| {
+        manifest["files"][file] = serde_json::json!({"bytes": bytes.len(), "sha256": sha256});
+    });
 }
 
 /// Changes the code ids of a list column.
@@ -227,6 +246,31 @@ fn a_bad_row_is_refused_by_its_number() {
              the encounter"
         );
     }
+}
+
+#[test]
+fn an_id_that_occurs_twice_is_refused() {
+    let twice = |folder: &Path| {
+        edit_column(folder, "encounter_id", true, |_| {
+            Arc::new(StringArray::from(vec!["stay-0", "stay-1", "stay-2", "stay-3", "stay-1", "stay-5"]))
+        });
+    };
+    let expected = "row 5: column `encounter_id`: is that of an earlier row; ids must be unique";
+    assert_eq!(refusal(twice), format!("data/encounters.parquet: {expected}"));
+    let (_home, folder) = folder();
+    twice(&folder);
+    let dataset = Dataset::open(&folder).unwrap();
+    let counted = gct::prior::fit(&dataset, &Split::by_hash(0, By::Subject)).map(drop);
+    let settings = Settings::paper("label:died".parse().unwrap(), "gct", "synthetic").unwrap();
+    let run = folder.with_file_name("run");
+    let (mut tell, stop) = (|_: train::Event<'_>| {}, AtomicBool::new(false));
+    let watch = Watch::new(&mut tell, &stop);
+    let trained = train::start(settings, &dataset, &run, Overwrite::Refuse, watch).map(drop);
+    for done in [counted, trained] {
+        let error = done.unwrap_err();
+        assert!(error.to_string().ends_with(expected), "{error}");
+    }
+    assert!(!run.exists());
 }
 
 #[test]
@@ -290,9 +334,12 @@ fn any_encounter() -> impl Strategy<Value = gct::record::Encounter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_encounters_come_out_as_they_went_in(encounters in prop::collection::vec(any_encounter(), 0..20)) {
+    fn any_encounters_come_out_as_they_went_in(mut encounters in prop::collection::vec(any_encounter(), 0..20)) {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("data");
+        for (row, encounter) in encounters.iter_mut().enumerate() {
+            encounter.id = EncounterId::new(format!("{row} {}", encounter.id.as_str()));
+        }
         fixture::write(&folder, &encounters);
         prop_assert_eq!(fixture::read(&folder).unwrap(), encounters);
     }

@@ -10,7 +10,7 @@ use gct::evaluate;
 use gct::infer::{Asker, Reader, TestSet, Training, Unseen, Which};
 use gct::ingest::synthetic;
 use gct::metric::Bootstrap;
-use gct::model::{Config, HeadConfig, Scratch, Targets};
+use gct::model::{Config, HeadConfig, Model, Scratch, Targets};
 use gct::predict;
 use gct::record::{CodeKind, Edge, Encounter, PerKind};
 use gct::run::{Run, Settings};
@@ -130,7 +130,7 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_it_is_offered() {
         broken[place] ^= 16;
         fs::write(&last, broken).unwrap();
         let error = resume(&dataset, &folder, None).unwrap_err();
-        let hint = error.hint().unwrap().into_owned();
+        let hint = error.hint().into_owned();
         assert!(error.to_string().contains("checkpoint-0000000009.safetensors is damaged"), "{error}");
         assert!(hint.contains("checkpoint-0000000008.safetensors"), "{hint}");
     }
@@ -544,4 +544,28 @@ fn a_gradient_is_clipped_to_its_largest_length() {
     let part = |(clipped, whole): (&f32, &f32)| (clipped - 0.25 * whole).abs() < 1e-7;
     assert!(tight.0.iter().zip(&mean).all(part));
     assert_eq!(Task::GraphReconstruction, run.settings().task);
+}
+
+#[test]
+fn vectors_that_are_not_of_numbers_are_not_written() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
+    // Every weight is finite, and what is computed with them is not.
+    let best = folder.join("best.safetensors");
+    let mut model = Model::<f32>::load(&best).unwrap();
+    model.weights_mut().update(|values| values.iter_mut().for_each(|value| *value = value.signum() * 1e38));
+    let large = home.path().join("large.safetensors");
+    model.save(&large, Overwrite::Refuse).unwrap();
+    fs::rename(&large, &best).unwrap();
+    let run = Run::open(&folder).unwrap();
+    for name in ["vectors.parquet", "vectors.npy"] {
+        let out = home.path().join(name);
+        let written = predict::visits(&run, &dataset, Which::All, (&out, Overwrite::Refuse), &|_| Ok(()));
+        assert!(matches!(written, Err(Error::NoAnswer)), "{written:?}");
+    }
+    let mut left: Vec<_> =
+        fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["data", "run"]);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gct::Error;
-use gct::dataset::Overwrite;
+use gct::dataset::{Dataset, Overwrite};
 use gct::ingest::synthetic::{Generator, Preset, Settings};
 use gct::record::{CodeKind, Encounter};
 use gct::synth::{self, Findings};
@@ -119,8 +119,9 @@ fn the_ceilings_stand_in_their_order() {
     let folder = home.path().join("data");
     let settings = Settings { encounters: 5000, ..Settings::default() };
     let stop = AtomicBool::new(false);
-    let (manifest, findings) = synth::run(&settings, &folder, Overwrite::Refuse, &stop, &|_| {}).unwrap();
-    assert_eq!(Findings::of(&manifest).unwrap(), Some(findings.clone()), "stored as measured");
+    let (_, findings) = synth::run(&settings, &folder, Overwrite::Refuse, &stop, &|_| {}).unwrap();
+    let dataset = Dataset::open(&folder).unwrap();
+    assert_eq!(Findings::of(&dataset).unwrap(), Some(findings.clone()), "stored as measured");
     let ceiling = findings.ceiling;
     let scores = [ceiling.kinds, ceiling.prior, ceiling.ceiling, ceiling.ceiling_joint];
     let aucpr = scores.map(|scores| scores.all_pairs.aucpr.unwrap());

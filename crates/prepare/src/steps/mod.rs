@@ -257,8 +257,9 @@ impl Steps<'_> {
                 &RESERVED,
             )
             .await?;
-            labels.extend(given.iter().map(|label| format!(", {}", named(label))));
-            self.labels.extend(given);
+            labels.extend(given.names.iter().map(|label| format!(", {}", named(label))));
+            self.labels.extend(given.names);
+            summary.label_columns_ignored = given.ignored;
             join = " LEFT JOIN given_labels g ON CAST(s.encounter_id AS VARCHAR) = g.given_id";
         }
         let limit = match self.request.settings.limit {

@@ -244,14 +244,30 @@ fn one_of_several(
     Ok(kept)
 }
 
-/// A file of labels, as the table `given_labels` with `given_id` and a boolean per label; their names.
+/// The columns of a file of labels.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    /// The names of labels.
+    pub(crate) names: Vec<String>,
+    /// Indexes that pandas wrote.
+    pub(crate) ignored: Vec<String>,
+}
+
+/// Whether a column is an index that pandas wrote. In CSV it has no name, or after it was read once more `Unnamed: 0`.
+fn is_index(name: &str, position: usize) -> bool {
+    let between = |begin: &str, end: &str| name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+    let number = between("__index_level_", "__").or_else(|| between("Unnamed: ", ""));
+    number.is_some_and(|number| number.parse::<u32>().is_ok()) || name == reader::unnamed(position)
+}
+
+/// A file of labels, as the table `given_labels` with `given_id` and a boolean per label.
 pub(crate) async fn register_labels(
     engine: &Engine<'_>,
     place: &str,
     differences: &Differences,
     taken: &[String],
     reserved: &[&str],
-) -> Result<Vec<String>> {
+) -> Result<Labels> {
     let files = Place::list(&engine.context, place).await?.all();
     let Some(file) = files.first() else { return Err(Error::Empty { file: place.into() }) };
     let id = Column { kind: ColumnKind::Id, optional: false, aliases: vec![] };
@@ -270,8 +286,12 @@ pub(crate) async fn register_labels(
     let groups = reader.groups(&files).await?;
     let header: Vec<String> = groups[0].schema.fields().iter().map(|field| field.name().clone()).collect();
     let id = reader.find("encounter_id", &table.columns["encounter_id"], &header);
-    let mut labels = vec![];
-    for (_, label) in header.into_iter().enumerate().filter(|(position, _)| Some(*position) != id) {
+    let mut labels = Labels::default();
+    for (position, label) in header.into_iter().enumerate().filter(|(position, _)| Some(*position) != id) {
+        if is_index(&label, position) {
+            labels.ignored.push(label);
+            continue;
+        }
         if taken.contains(&label)
             || reserved.contains(&label.as_str())
             || gct::dataset::is_fixed_column(&label)
@@ -281,14 +301,14 @@ pub(crate) async fn register_labels(
         table
             .columns
             .insert(label.clone(), Column { kind: ColumnKind::Boolean, optional: false, aliases: vec![] });
-        labels.push(label);
+        labels.names.push(label);
     }
     let reader = Reader { engine, name, table: &table, differences };
     let groups = reader.groups(&files).await?;
     if let Some(found) = reader.register_groups(groups).await?.first() {
         return Err(Error::Labels { problem: found.first.clone() });
     }
-    let columns: String = labels.iter().map(|label| format!(", {}", named(label))).collect();
+    let columns: String = labels.names.iter().map(|label| format!(", {}", named(label))).collect();
     let view = engine.sql(&format!("SELECT encounter_id AS given_id{columns} FROM {name}")).await?;
     engine.view("given_labels", view)?;
     Ok(labels)
@@ -298,8 +318,7 @@ pub(crate) async fn register_labels(
 async fn builtin_file(engine: &Engine<'_>, source: &Source, builtin: &str) -> Result<File> {
     let text = source.builtin_text(builtin)?;
     let path = engine.place(builtin);
-    std::fs::write(&path, text)
-        .map_err(|error| Error::Place { place: path.display().to_string(), problem: error.to_string() })?;
+    std::fs::write(&path, text).map_err(|error| Error::system("write", &path, error))?;
     let place = Place::list(&engine.context, &path.display().to_string()).await?;
     Ok(place.all().remove(0))
 }

@@ -8,9 +8,10 @@ use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::error::DataFusionError;
 use flate2::read::MultiGzDecoder;
+use gct::error::system_error;
 
 use super::{Differences, Unreadable};
 use crate::columns::{Typed, convert, no_list, null};
@@ -130,6 +131,7 @@ impl Reader<'_> {
             Ok(Err(error)) => Err(store_error(&error)
                 .map(|error| unreadable(&file.name, error))
                 .filter(|error| matches!(error, Error::Store { .. }))
+                .or_else(|| Some(Error::system("read", &file.name, system_error(&error.to_string())?)))
                 .unwrap_or_else(damaged)),
             Err(_) => Err(damaged()),
         }
@@ -231,13 +233,19 @@ impl Reader<'_> {
                     }),
             ),
         };
-        let urls = group.files.iter().map(|file| file.url.clone()).collect();
         let options = ListingOptions::new(format).with_file_extension("");
-        let config = ListingTableConfig::new_with_multi_paths(urls)
-            .with_listing_options(options)
-            .with_schema(group.schema.clone());
+        let table = |urls: Vec<ListingTableUrl>| {
+            let config = ListingTableConfig::new_with_multi_paths(urls)
+                .with_listing_options(options.clone())
+                .with_schema(group.schema.clone());
+            ListingTable::try_new(config)
+        };
+        for file in group.files.iter().filter(|file| file.format == Format::Parquet) {
+            self.engine.remember(&file.name, Arc::new(table(vec![file.url.clone()])?));
+        }
+        let urls = group.files.iter().map(|file| file.url.clone()).collect();
         self.engine.context.deregister_table(name)?;
-        self.engine.context.register_table(name, Arc::new(ListingTable::try_new(config)?))?;
+        self.engine.context.register_table(name, Arc::new(table(urls)?))?;
         Ok(())
     }
 
@@ -396,10 +404,28 @@ impl Reader<'_> {
                 return Err(open_quote);
             }
             let first = self.first_in(groups, &column, |looked| For::Values(looked)).await?;
-            let first = first.map_or_else(|| groups[0].files[0].name.clone(), |problem| problem.to_string());
+            let first = match first {
+                Some(problem) => problem.to_string(),
+                None => self.other_values(groups, &column).to_string(),
+            };
             found.push(Unreadable { first, column: format!("{}.{column}", self.name), rows });
         }
         Ok(found)
+    }
+
+    /// A column of a Parquet file that holds other values than it should, in a row that is not known.
+    fn other_values(&self, groups: &[Group], column: &str) -> Error {
+        let (spec, file) = (&self.table.columns[column], &groups[0].files[0]);
+        let header: Vec<String> =
+            groups[0].schema.fields().iter().map(|field| field.name().clone()).collect();
+        let found = self.find(column, spec, &header).map(|position| groups[0].schema.field(position));
+        let found = found.map_or("other values", |field| match field.data_type() {
+            found if found.is_integer() => "other whole numbers",
+            found if found.is_floating() => "other numbers",
+            _ => "other text",
+        });
+        let (file, column) = (file.name.clone(), column.to_owned());
+        Error::ColumnType { file, column, expected: spec.kind.name(), found: found.into() }
     }
 
     /// The first problem of a column in files of text.
@@ -457,8 +483,13 @@ fn header(file: &File, head: &[u8], dialect: Dialect) -> Result<Vec<String>> {
     Ok(names
         .into_iter()
         .enumerate()
-        .map(|(position, name)| if name.is_empty() { format!("column {position}") } else { name })
+        .map(|(position, name)| if name.is_empty() { unnamed(position) } else { name })
         .collect())
+}
+
+/// What a column without a name is called.
+pub(super) fn unnamed(position: usize) -> String {
+    format!("column {position}")
 }
 
 fn other_type(file: &File, field: &Field, expected: ColumnKind) -> Error {

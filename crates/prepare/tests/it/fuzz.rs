@@ -191,7 +191,7 @@ fn attempt(source: &str, folder: &Path) -> Result<(), String> {
     let said = match prepared {
         Err(_) => return Err("it panicked".into()),
         Ok(Ok(summary)) => summary.json(0).to_string(),
-        Ok(Err(error)) => format!("{error} {}", error.hint().unwrap_or_default()),
+        Ok(Err(error)) => format!("{error} {}", error.hint()),
     };
     if said.contains("not foreseen") || said.contains("computation failed") {
         return Err(said);

@@ -251,7 +251,10 @@ fn labels_of_several_tasks_are_not_mixed() {
         let said = prepare(home.path(), &format!("meds {place} --task death --dry-run")).assert().code(2);
         assert_eq!(
             String::from_utf8(said.get_output().stderr.clone()).unwrap(),
-            format!("error: option `task`: death is not allowed; expected {mortality}, readmission\n")
+            format!(
+                "error: option `task`: death is not allowed; expected {mortality}, readmission\n\
+                 hint: give a value that is expected; --help lists all options\n"
+            )
         );
     }
     let visits = json(home.path(), "meds folders --per visit --dry-run");

@@ -193,8 +193,7 @@ fn who_does_not_wait_any_more_is_not_answered() {
 #[test]
 fn an_answer_that_comes_before_the_body_can_be_read() {
     let home = home();
-    let served =
-        Served::with(home.run("graph_reconstruction"), |settings| settings.limits.body = 1024, None);
+    let served = Served::with(home.run("graph_reconstruction"), |settings| settings.limits.body = 1024, None);
     let mut client = served.client();
     client.send_post("/v1/predict", &vec![b' '; 8 << 20]);
     assert_eq!(client.answer().status, 413);
