@@ -1,4 +1,4 @@
-//! The repository's chores: `cargo xtask test | tidy | bench`.
+//! The repository's chores: `cargo xtask test | tidy | torture | bench`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to whoever runs it.
 
@@ -14,6 +14,7 @@ mod python;
 mod serving;
 mod test;
 mod tidy;
+mod torture;
 
 /// The repository's chores
 #[derive(Parser)]
@@ -28,6 +29,8 @@ enum Chore {
     Test(test::Arguments),
     /// The rules of the house that no compiler checks: module order, paths in documents, dependencies
     Tidy,
+    /// Kill every command that writes, damage every file that is read, send odd requests, and list what came of it
+    Torture(torture::Arguments),
     /// Speed and memory, side by side with a peer
     Bench(bench::Arguments),
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Test(arguments) => test::run(&arguments).map(|()| true),
         Chore::Tidy => tidy::run().map(|()| true),
+        Chore::Torture(arguments) => torture::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
     };
     match result {

@@ -1,8 +1,9 @@
 //! `gct serve` as a process of its own, for tests and benchmarks.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
 
@@ -34,6 +35,21 @@ impl Serving {
         self.child.id()
     }
 
+    /// Asks it to end, and waits until it has; what it was answering has more than its time for that.
+    pub(crate) fn terminate(mut self) -> Result<ExitStatus> {
+        signal("TERM", self.child.id().into())?;
+        // One that was halted goes on.
+        signal("CONT", self.child.id().into())?;
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(40) {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        bail!("the server did not end")
+    }
+
     /// The memory that it has now.
     pub(crate) fn resident_mb(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -47,4 +63,14 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends a signal to a process or, if the number is negative, to a group of them. One that has ended takes none.
+pub(crate) fn signal(name: &str, process: i64) -> Result<()> {
+    let mut kill = Command::new("kill");
+    kill.args(["-s", name, "--", &process.to_string()])
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run kill")?;
+    Ok(())
 }

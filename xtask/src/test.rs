@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::{browser, cargo, execute, python, target, tidy};
+use crate::{browser, cargo, execute, python, target, tidy, torture};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run_step("Rust tests", || execute(cargo().args(["test", "--workspace", "--locked"])))?;
     // The tests before have built the programs. Asking for them alone would build the query engine once more, with other features.
     let debug = target().join("debug");
+    run_step("torture, a short round", || torture::short_round(&debug))?;
     if arguments.no_browser {
         println!("--- browser tests left out (--no-browser)");
     } else {
