@@ -212,16 +212,13 @@ fn last_requests(round: &Round<'_>, home: &Path) -> Result<Vec<Problem>> {
     let server = start(round, home)?;
     let request = requests()[0].bytes(&server.address);
     let mut streams = Vec::new();
-    for index in 0..LAST_REQUESTS {
-        // Halted, it answers none before it is asked to end: half of the connections it has accepted, half are waiting.
-        if index == LAST_REQUESTS / 2 {
-            signal("STOP", server.id().into())?;
-        }
-        let stream = TcpStream::connect(&server.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        streams.push(stream);
+    for _ in 0..LAST_REQUESTS {
+        streams.push(TcpStream::connect(&server.address)?);
     }
+    // Halted, it reads none of them before it is asked to end.
+    signal("STOP", server.id().into())?;
     for stream in &mut streams {
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&request)?;
     }
     let mut problems: Vec<Problem> = terminated(server)?.into_iter().collect();
