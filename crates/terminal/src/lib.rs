@@ -183,7 +183,7 @@ pub fn progress(total: u64, what: &'static str, quiet: bool) -> ProgressBar {
 /// The time that is left; when all are done, what is computed of them takes a while.
 fn left(done: u64, total: Option<u64>, eta: Duration, elapsed: Duration) -> String {
     match total {
-        Some(total) if done >= total && total > 0 => format!("finishing, {}", HumanDuration(elapsed)),
+        Some(total) if done >= total && total > 0 => format!("finishing, {:#}", HumanDuration(elapsed)),
         _ => format!("{:#} left", HumanDuration(eta)),
     }
 }

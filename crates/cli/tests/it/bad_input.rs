@@ -147,9 +147,9 @@ fn what_a_terminal_would_obey_is_shown_and_not_done() {
     let assert = gct(&home, "inspect").arg("no\u{1b}[2J\nerror: x").assert().code(2);
     let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     assert!(said.starts_with(r"error: cannot open no\u001b[2J\nerror: x: "), "{said}");
+    // The words of clap about a wrong argument, from which it takes control characters by itself or not.
     let assert = gct(&home, "inspect data").arg("--\u{1b}[2J").assert().code(2);
-    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
-    assert!(said.starts_with(r"error: unexpected argument '--\u001b[2J' found"), "{said}");
+    assert!(!assert.get_output().stderr.contains(&0x1b));
 }
 
 #[cfg(unix)]

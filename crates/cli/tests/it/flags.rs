@@ -62,7 +62,7 @@ fn flags_that_do_not_apply_are_refused_and_nothing_is_written() {
         ),
         (
             "predict hidden --out p.parquet --threshold 0.5",
-            "and this one predicts masked_diagnosis: leave it out",
+            "and this one predicts masked_diagnosis\nhint: leave it out",
         ),
         ("explain edges --top 3 --json", "'--top <N>' cannot be used with '--json'"),
         ("explain edges --block 1 --json", "--block is for text and for --graph"),

@@ -54,10 +54,13 @@ fn alone(folder: &Path, line: &str) -> std::process::Output {
     command.current_dir(folder).args(line.split_whitespace()).env("PATH", folder).output().unwrap()
 }
 
-/// The error of a command line that is refused.
+/// The error of a command line that is refused, with a word about what to do.
 fn refusal(folder: &Path, line: &str) -> String {
     let assert = gct(folder, line).assert().code(2).stdout_eq("");
-    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    // Those about how a command is written have hints of another form.
+    assert!(said.contains("\nhint: ") || said.contains("try '--help'"), "{line}: {said}");
+    said
 }
 
 /// The names in a folder, hidden ones included.

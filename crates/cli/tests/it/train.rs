@@ -122,6 +122,7 @@ fn a_run_from_beginning_to_end() {
             "config.toml",
             "events.out.tfevents.0.gct",
             "last.safetensors",
+            "learned.parquet",
             "log.txt",
             "metrics.jsonl",
             "prior.parquet",

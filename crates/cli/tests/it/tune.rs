@@ -117,6 +117,7 @@ hint: choose another folder with --out, or move away what is there
     .unwrap();
     gct(&home, &format!("{TUNE} --out other --space space.toml")).assert().code(2).stderr_eq(str![[r#"
 error: setting `space`: rate is not allowed; expected the name of a setting that is a number, as --show-config prints it
+hint: change it where it was given: by a flag, with --set or in a file
 
 "#]]);
     assert!(!home.join("other").exists());
@@ -148,6 +149,7 @@ fn a_point_that_makes_no_sense_fails_alone_and_whole_numbers_are_reported_whole(
     fs::write(home.join("space.toml"), space.replace("16", "16.5")).unwrap();
     gct(&home, &line.replace("tuned", "other")).assert().code(2).stderr_eq(str![[r#"
 error: setting `space`: 16.5 of model.width is not allowed; expected a whole number
+hint: change it where it was given: by a flag, with --set or in a file
 
 "#]]);
 }

@@ -352,15 +352,18 @@ async fn the_damaged_one_of_several_parquet_files_is_named() {
     let rows = "SELECT CAST(n AS VARCHAR) AS encounter_id, 's' AS subject_id, 'dx' AS kind, CAST(n % 7 AS VARCHAR) AS code \
                 FROM (SELECT unnest(generate_series(1, 5000)) AS n)";
     for part in 0..3 {
-        super::write_parquet(&home.path().join(format!("e/{part}.parquet")), rows).await;
+        super::write_parquet(&home.path().join(format!("e/events/{part}.parquet")), rows).await;
     }
-    let path = home.path().join("e/1.parquet");
+    let path = home.path().join("e/events/1.parquet");
     let mut bytes = std::fs::read(&path).unwrap();
     // A page of the first column; the footer stays, so that the columns are known.
     bytes[64..256].fill(0xff);
     std::fs::write(&path, bytes).unwrap();
     let said = failure(home.path(), "events e --dry-run --min-codes 0");
-    assert!(said.starts_with("error: e/1.parquet is damaged: cut off, or not a Parquet file\n"), "{said}");
+    assert!(
+        said.starts_with("error: e/events/1.parquet is damaged: cut off, or not a Parquet file\n"),
+        "{said}"
+    );
 }
 
 #[cfg(unix)]
@@ -373,6 +376,8 @@ fn a_pipe_is_refused_without_waiting_for_who_writes_to_it() {
             ("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n")),
             ("mine/encounters.sql", ""),
             ("eicu/diagnosis.csv", "a\n1\n"),
+            ("eicu/admissionDx.csv", "a\n1\n"),
+            ("eicu/treatment.csv", "a\n1\n"),
         ],
     );
     for pipe in ["p.csv", "p.toml", "mine/source.toml", "eicu/patient.csv"] {
@@ -400,7 +405,7 @@ async fn too_many_open_files_are_not_blamed_on_a_table() {
     let home = tempfile::tempdir().unwrap();
     let rows = "SELECT '1' AS encounter_id, 's' AS subject_id, 'dx' AS kind, 'I10' AS code";
     for part in 0..40 {
-        super::write_parquet(&home.path().join(format!("e/{part}.parquet")), rows).await;
+        super::write_parquet(&home.path().join(format!("e/events/{part}.parquet")), rows).await;
     }
     let program = snapbox::cmd::cargo_bin!("gct-prepare").display().to_string();
     for limit in (14..40).step_by(2) {
