@@ -9,10 +9,12 @@ use std::time::Instant;
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::dataset::Dataset;
-use gct::model::{Config, HeadConfig, Learning, Model, Pool, Scratch, Targets, Trainer};
-use gct::prior::{self, MatrixSettings};
-use gct::record::PerKind;
+use gct::infer::Asker;
+use gct::model::{Config, HeadConfig, Learning, Model, Targets, Trainer};
+use gct::prior::{self, MatrixSettings, Prior};
+use gct::record::{Encounter, PerKind};
 use gct::split::{By, Split};
+use gct::task::{PriorSettings, Task, View};
 use gct_kernels::gemm::{self, Into, Left, Right, gemm, pack, pack_transposed, packed_len};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 const BATCH: usize = 32;
 const ENCOUNTERS: usize = 1600;
 const WIDTH: usize = 128;
+static LABEL: Task = Task::Label(String::new());
 
 #[allow(clippy::print_stdout)] // Its output is its result.
 fn main() -> gct::Result<()> {
@@ -59,6 +62,8 @@ fn labels() -> HeadConfig {
 
 struct Data {
     rows: EmbeddingRows,
+    prior: Prior,
+    encounters: Vec<Encounter>,
     examples: Vec<Example>,
     labels: Vec<Vec<Option<bool>>>,
 }
@@ -68,14 +73,24 @@ impl Data {
         let dataset = Dataset::open(Path::new(folder))?;
         let prior = prior::fit(&dataset, &Split::by_hash(0, By::Subject))?;
         let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
-        let mut data = Data { rows, examples: Vec::new(), labels: Vec::new() };
+        let (encounters, examples, labels) = (Vec::new(), Vec::new(), Vec::new());
+        let mut data = Data { rows, prior, encounters, examples, labels };
         for encounter in dataset.encounters()?.take(ENCOUNTERS) {
             let encounter = encounter?;
-            data.examples.push(Example::new(&encounter, rows, &prior, &MatrixSettings::default()));
+            data.examples.push(Example::new(&encounter, rows, &data.prior, &MatrixSettings::default()));
             data.labels.push(vec![encounter.labels[0]]);
+            data.encounters.push(encounter);
         }
         data.examples.truncate(data.examples.len() / BATCH * BATCH);
+        data.encounters.truncate(data.examples.len());
         Ok(data)
+    }
+
+    /// What encounters become for a model with this head.
+    fn view(&self, head: &HeadConfig) -> View<'_> {
+        let task =
+            if matches!(head, HeadConfig::Labels { .. }) { &LABEL } else { &Task::GraphReconstruction };
+        View { task, rows: self.rows, prior: &self.prior, settings: PriorSettings::default() }
     }
 
     /// The first places of whole batches.
@@ -100,13 +115,11 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
             trainer.step(examples, &targets, Learning::new(5e-4, at as u32));
         }
     });
-    // Once, as whoever asks does.
-    let (model, scratch) = (trainer.model().frozen(), Scratch::default());
-    let evaluate = rate(data.examples.len(), || {
-        for at in data.batches() {
-            let (examples, targets) = data.batch(at, head);
-            model.evaluate(examples, &targets, &scratch);
-        }
+    // What `gct evaluate` and `gct predict` do with encounters that they have read: made examples of, P included, and answered.
+    let asker = Asker::new(trainer.model(), data.view(head));
+    let evaluate = rate(data.encounters.len(), || {
+        let answers = asker.answers(&data.encounters).expect("the weights are small");
+        std::hint::black_box(answers);
     });
     Ok(json!({"train": train, "evaluate": evaluate}))
 }
@@ -186,12 +199,12 @@ fn floor(examples: &[Example]) -> f64 {
 
 /// Microseconds for the label of one encounter alone: the median and the 99th percentile.
 fn latency(data: &Data) -> gct::Result<Value> {
-    let model = Model::<f32>::new(&Config::named("gct")?, &labels(), data.rows, 0)?.frozen();
-    let mut pool = Pool::default();
-    let mut times: Vec<f64> = (data.examples.iter())
-        .map(|example| {
+    let model = Model::<f32>::new(&Config::named("gct")?, &labels(), data.rows, 0)?;
+    let asker = Asker::new(&model, data.view(&labels()));
+    let mut times: Vec<f64> = (data.encounters.iter())
+        .map(|encounter| {
             let start = Instant::now();
-            std::hint::black_box(model.answers(std::slice::from_ref(example), &mut pool));
+            let _ = std::hint::black_box(asker.answers(std::slice::from_ref(encounter)));
             start.elapsed().as_secs_f64() * 1e6
         })
         .collect();
