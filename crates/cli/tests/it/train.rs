@@ -101,6 +101,37 @@ fn ctrl_c_writes_a_checkpoint_and_says_how_to_go_on() {
     assert_eq!(report["steps"], step + 3);
 }
 
+/// Starts a long training in a shell that prepares it, and waits until it trains.
+#[cfg(unix)]
+fn train_after(home: &std::path::Path, prepare: &str, steps: u64) -> std::process::Child {
+    let line = TRAIN.replace("--steps 40", &format!("--steps {steps}"));
+    let program = snapbox::cmd::cargo_bin!("gct").display().to_string();
+    let child = Command::new("sh")
+        .current_dir(home)
+        .args(["-c", &format!("{prepare} exec '{program}' {line} --out run")])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !home.join("run/metrics.jsonl").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_terminal_writes_a_checkpoint_unless_nohup_says_to_go_on() {
+    for (prepare, steps, code) in [("", 100_000, 130), ("trap '' HUP;", 60, 0)] {
+        let (_guard, home) = home();
+        let child = train_after(&home, prepare, steps);
+        Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{error}");
+        assert_eq!(error.contains("error: stopped at step "), code == 130, "{error}");
+    }
+}
+
 #[test]
 fn a_run_from_beginning_to_end() {
     let (_guard, home) = home();
