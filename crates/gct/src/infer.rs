@@ -106,12 +106,16 @@ struct Recognition {
     dataset: PathBuf,
     /// Whether the dataset stands where the one was that was learned from.
     in_place: bool,
+    /// Labels of which one must be known for an encounter to be a test of anything; any will do if there are none.
+    labels: Vec<usize>,
     /// Recognised in the whole dataset.
     found: u64,
     /// Recognised in the part that is tested.
     overlap: u64,
-    /// Tested on.
-    tested: u64,
+    /// Encounters in that part whose answer is known.
+    tests: u64,
+    /// Encounters that are predicted.
+    passed: u64,
 }
 
 impl Recognition {
@@ -119,10 +123,14 @@ impl Recognition {
     fn takes(&mut self, encounter: &Encounter, in_part: bool) -> bool {
         let known = self.learned.knows(&self.hasher, encounter);
         self.found += u64::from(known);
-        self.overlap += u64::from(known && in_part);
-        let tested = in_part && (!known || self.training == Training::Include);
-        self.tested += u64::from(tested);
-        tested
+        let is_labelled = |label: &usize| encounter.labels[*label].is_some();
+        let is_test = in_part && (self.labels.is_empty() || self.labels.iter().any(is_labelled));
+        self.overlap += u64::from(known && is_test);
+        let is_left_out = known && is_test && self.training == Training::LeaveOut;
+        let passes = in_part && !is_left_out;
+        self.tests += u64::from(is_test);
+        self.passed += u64::from(passes);
+        passes
     }
 
     /// After the last encounter: whether those who were learned from could be left out, and others remained.
@@ -130,10 +138,11 @@ impl Recognition {
         let (path, found, learned) = (self.dataset.clone(), self.found, self.learned.encounters());
         match self.training {
             Training::Include => Ok(()),
+            Training::LeaveOut if self.tests == 0 => Ok(()),
             Training::LeaveOut if self.in_place && 2 * found < learned => {
                 Err(Error::NotRecognised { path, found, learned })
             }
-            Training::LeaveOut if self.tested == 0 && self.overlap > 0 => {
+            Training::LeaveOut if self.passed == 0 => {
                 Err(Error::OnlyTraining { path, encounters: self.overlap })
             }
             Training::LeaveOut => Ok(()),
@@ -236,11 +245,21 @@ impl Reader {
             training,
             dataset: dataset.path().to_owned(),
             in_place: run.is_of(dataset),
+            labels: Vec::new(),
             found: 0,
             overlap: 0,
-            tested: 0,
+            tests: 0,
+            passed: 0,
         });
         Ok(self)
+    }
+
+    /// Lets encounters pass of which none of these labels is known: a prediction of them is compared with nothing.
+    pub(crate) fn of_labels(mut self, labels: Vec<usize>) -> Self {
+        if let Some(recognition) = &mut self.recognition {
+            recognition.labels = labels;
+        }
+        self
     }
 
     /// After the last encounter: those that the run learned from.

@@ -94,7 +94,8 @@ pub fn score(
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     // Without answers to compare with, it is no test.
     if has_answers(run, dataset, &columns) {
-        reader = reader.testing(run, dataset, training)?;
+        let labels = columns.iter().flatten().copied().collect();
+        reader = reader.testing(run, dataset, training)?.of_labels(labels);
     }
     let mut rows = Rows::new(run, &labels, columns, options);
     let mut file = TableFile::create(out.0, out.1, rows.take().schema())?;
