@@ -152,6 +152,7 @@ pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: W
         return Err(Error::OtherRun { path: folder.to_owned(), problem });
     }
     if is_over(&settings, &state) && steps == run.settings().steps {
+        checkpoint::remove_old(folder)?;
         return Ok(outcome(&settings, &state));
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;

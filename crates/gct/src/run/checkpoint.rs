@@ -110,7 +110,12 @@ pub(crate) fn save(run: &Run, trainer: &Trainer<f32>, state: &State) -> Result<(
     let file = serialize(tensors, Some(HashMap::from([(KEY.to_owned(), description)])))
         .map_err(|error| wrong(error.to_string()))?;
     write_own(&path, &file)?;
-    for old in list(run.path())?.into_iter().skip(KEPT) {
+    remove_old(run.path())
+}
+
+/// Removes those that are not needed any more; a kill can have come before that.
+pub(crate) fn remove_old(run: &Path) -> Result<()> {
+    for old in list(run)?.into_iter().skip(KEPT) {
         fs::remove_file(&old).on("remove", &old)?;
     }
     Ok(())

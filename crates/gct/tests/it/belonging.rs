@@ -229,6 +229,17 @@ fn a_renamed_checkpoint_is_refused() {
 }
 
 #[test]
+fn a_checkpoint_that_a_kill_left_is_removed_though_nothing_is_left_to_train() {
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
+    let [old, last] = [2, 10].map(|step| folder.join(format!("checkpoint-{step:010}.safetensors")));
+    fs::copy(&last, &old).unwrap();
+    resume(&dataset, &folder, None).unwrap();
+    assert!(last.exists() && !old.exists());
+}
+
+#[test]
 fn a_run_finds_data_that_moved_with_it() {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("here")).unwrap();
