@@ -176,13 +176,15 @@ impl Task {
         if !Task::NAMES.contains(&name) && labels.iter().any(|label| label == name) {
             return Ok(Task::Label(name.into()));
         }
-        name.parse().map_err(|error| match error {
-            Error::UnknownName { what, name, mut known } => {
+        let alike: Vec<&String> = labels.iter().filter(|label| label.eq_ignore_ascii_case(name)).collect();
+        name.parse().or_else(|error| match (error, alike.as_slice()) {
+            (Error::UnknownName { .. }, [label]) => Ok(Task::Label((*label).clone())),
+            (Error::UnknownName { what, name, mut known }, _) => {
                 known.extend(labels.iter().map(|label| format!("label:{label}")));
                 known.retain(|known| labels.is_empty() || known != ANY_LABEL);
-                Error::UnknownName { what, name, known }
+                Err(Error::UnknownName { what, name, known })
             }
-            error => error,
+            (error, _) => Err(error),
         })
     }
 
@@ -319,6 +321,7 @@ mod tests {
         assert_eq!(named("mortality").unwrap(), "mortality");
         assert_eq!(named("Readmission").unwrap(), "label:Readmission");
         assert_eq!(named("MORTALITY").unwrap(), "mortality");
+        assert_eq!(named("DIED").unwrap(), "label:died");
         let error = named("dead").unwrap_err().to_string();
         assert!(error.starts_with("unknown task `dead`; known: graph_reconstruction"), "{error}");
         assert!(error.ends_with("mortality, label:died, label:mortality, label:Readmission"), "{error}");

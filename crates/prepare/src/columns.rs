@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
-use crate::source::ColumnKind;
+use crate::source::{ColumnKind, quoted};
 
 /// What the values of a column are once they are read.
 pub(crate) fn data_type(kind: ColumnKind) -> DataType {
@@ -10,7 +10,7 @@ pub(crate) fn data_type(kind: ColumnKind) -> DataType {
         ColumnKind::Id | ColumnKind::Text => DataType::Utf8,
         ColumnKind::Integer => DataType::Int64,
         ColumnKind::Number => DataType::Float64,
-        ColumnKind::Time => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ColumnKind::Time | ColumnKind::Day => DataType::Timestamp(TimeUnit::Microsecond, None),
         ColumnKind::Boolean => DataType::Boolean,
     }
 }
@@ -27,7 +27,7 @@ pub(crate) fn null(kind: ColumnKind) -> &'static str {
         ColumnKind::Id | ColumnKind::Text => "CAST(NULL AS VARCHAR)",
         ColumnKind::Integer => "CAST(NULL AS BIGINT)",
         ColumnKind::Number => "CAST(NULL AS DOUBLE)",
-        ColumnKind::Time => "arrow_cast(NULL, 'Timestamp(Microsecond, None)')",
+        ColumnKind::Time | ColumnKind::Day => "arrow_cast(NULL, 'Timestamp(Microsecond, None)')",
         ColumnKind::Boolean => "CAST(NULL AS BOOLEAN)",
     }
 }
@@ -36,8 +36,35 @@ pub(crate) fn no_list() -> &'static str {
     "arrow_cast(NULL, 'List(Utf8)')"
 }
 
-/// The query that makes a column what it should be, if its type allows that.
-pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Option<Typed> {
+/// The first and the last day that are read, and their first and last microseconds. Beyond them arithmetic with dates overflows.
+const CALENDAR: [(&str, i64); 2] =
+    [("0001-01-01", -62_135_596_800_000_000), ("9999-12-31", 253_402_300_799_999_999)];
+
+/// A condition under which a moment that a Parquet file has lies outside of the calendar, unless its type has none there.
+pub(crate) fn is_far(column: &str, found: &DataType) -> Option<String> {
+    let [first, last] = match found {
+        // A day as a moment could overflow before it is compared.
+        DataType::Date32 => CALENDAR.map(|(day, _)| format!("DATE '{day}'")),
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+            let zone = zone.as_ref().map_or("None".into(), |zone| format!("Some(\"{zone}\")"));
+            let found = quoted(&format!("Timestamp(Microsecond, {zone})"));
+            CALENDAR.map(|(_, moment)| format!("arrow_cast({moment}, {found})"))
+        }
+        _ => return None,
+    };
+    Some(format!("{column} < {first} OR {column} > {last}"))
+}
+
+/// A query for a moment, or null where it lies outside of the calendar.
+fn within_calendar(moment: &str) -> String {
+    let [first, last] =
+        CALENDAR.map(|(_, moment)| format!("arrow_cast({moment}, 'Timestamp(Microsecond, None)')"));
+    format!("CASE WHEN {moment} BETWEEN {first} AND {last} THEN {moment} END")
+}
+
+/// The query that makes a column what it should be, if its type allows that. `far` says that some of its moments are outside of the
+/// calendar.
+pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType, far: bool) -> Option<Typed> {
     let exact = |sql: String| Some(Typed { sql, unreadable: None });
     let tried = |sql: String| {
         let unreadable =
@@ -50,8 +77,10 @@ pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Optio
         return exact(null(kind).into());
     }
     let text = format!("clean({column})");
+    let is_time = matches!(kind, ColumnKind::Time | ColumnKind::Day);
     match kind {
-        ColumnKind::Id | ColumnKind::Text if is_text => exact(text),
+        ColumnKind::Id if is_text => exact(format!("identifier({column})")),
+        ColumnKind::Text if is_text => exact(text),
         // Identifiers are text everywhere, so that those of one table can be compared with those of any other.
         ColumnKind::Id | ColumnKind::Text if found.is_integer() => {
             exact(format!("CAST({column} AS VARCHAR)"))
@@ -70,35 +99,43 @@ pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType) -> Optio
         }
         ColumnKind::Number if is_text => tried(format!("try_cast({text} AS DOUBLE)")),
         ColumnKind::Number if found.is_numeric() => exact(format!("CAST({column} AS DOUBLE)")),
-        ColumnKind::Time if is_text || found.is_integer() => {
-            let text = if is_text { text } else { format!("CAST({column} AS VARCHAR)") };
-            let moment = |text: &str| {
-                format!("arrow_cast(try_cast({text} AS TIMESTAMP(6)), 'Timestamp(Microsecond, None)')")
-            };
-            let compact =
-                format!("concat(substr({text}, 1, 4), '-', substr({text}, 5, 2), '-', substr({text}, 7, 2))");
-            tried(format!(
-                "CASE WHEN length({text}) = 8 AND {text} NOT LIKE '%-%' AND {text} NOT LIKE '%:%' THEN {} ELSE {} END",
-                moment(&compact),
-                moment(&text)
-            ))
+        _ if is_time && (is_text || found.is_integer()) => {
+            let text = if is_text { column.to_owned() } else { format!("CAST({column} AS VARCHAR)") };
+            tried(format!("{}({text})", if kind == ColumnKind::Day { "day" } else { "moment" }))
         }
-        ColumnKind::Time
-            if matches!(
+        _ if is_time
+            && (found.is_temporal() && !matches!(found, DataType::Time32(_) | DataType::Time64(_))) =>
+        {
+            let moment = "'Timestamp(Microsecond, None)'";
+            let local = match found {
+                DataType::Timestamp(_, Some(_)) if kind == ColumnKind::Day => {
+                    format!("to_local_time({column})")
+                }
+                _ => column.to_owned(),
+            };
+            // Seconds can be too many to be counted in microseconds.
+            let is_exact = matches!(
                 found,
                 DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _) | DataType::Date32
-            ) =>
-        {
-            exact(format!("arrow_cast({column}, 'Timestamp(Microsecond, None)')"))
-        }
-        // Seconds can be too many to be counted in microseconds.
-        ColumnKind::Time if matches!(found, DataType::Timestamp(..) | DataType::Date64) => {
-            tried(format!("arrow_cast(try_cast({column} AS TIMESTAMP(6)), 'Timestamp(Microsecond, None)')"))
+            );
+            let sql = if is_exact {
+                format!("arrow_cast({local}, {moment})")
+            } else {
+                format!("arrow_cast(try_cast({local} AS TIMESTAMP(6)), {moment})")
+            };
+            let day =
+                |sql: String| if kind == ColumnKind::Day { format!("date_trunc('day', {sql})") } else { sql };
+            match is_far(column, found).filter(|_| far) {
+                Some(is_far) => tried(format!("CASE WHEN {is_far} THEN NULL ELSE {} END", day(sql))),
+                None if is_exact => exact(day(sql)),
+                None => tried(within_calendar(&day(sql))),
+            }
         }
         ColumnKind::Boolean if is_text => {
             let text = format!("lower({text})");
             tried(format!(
-                "CASE WHEN {text} IN ('true', 't', 'yes', 'y', '1', '1.0') THEN true WHEN {text} IN ('false', 'f', 'no', 'n', '0', '0.0') THEN false END"
+                "CASE WHEN {text} IN ('true', 't', 'yes', 'y') OR try_cast({text} AS DOUBLE) = 1 THEN true \
+                      WHEN {text} IN ('false', 'f', 'no', 'n') OR try_cast({text} AS DOUBLE) = 0 THEN false END"
             ))
         }
         ColumnKind::Boolean if found.is_integer() => {

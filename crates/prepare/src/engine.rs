@@ -1,7 +1,9 @@
 //! The query engine with what all queries share: a memory limit, a folder for what lies between two steps, progress, and a stop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,16 +23,26 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, Unbo
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use datafusion::physical_plan::{ExecutionPlan, collect};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
+use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
 use gct::dataset::Scratch;
+use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::functions;
 
 /// Encounters per row group: what a reader of the result holds in memory at a time.
 const ROW_GROUP: usize = 32_768;
+
+/// Rows per row group of what is kept between two steps: a writer holds one, and lists of codes are long.
+const KEPT_ROW_GROUP: usize = 16_384;
+
+/// Bytes that the program takes before it reads anything.
+const PROGRAM: usize = 30 << 20;
+
+/// More shares would read the same rows too often.
+const MOST_SHARES: u64 = 64;
 
 /// How often progress is told, and a wish to stop is heard.
 const TICK: Duration = Duration::from_millis(100);
@@ -64,6 +76,10 @@ pub(crate) struct Engine<'a> {
     work: Scratch,
     listener: Listener<'a>,
     limits: Limits,
+    /// Bytes of memory that queries may hold.
+    pool: Option<usize>,
+    /// The most bytes that there were in that folder.
+    peak: AtomicU64,
     /// The user's Parquet files, each as a table of its own: one of them is the reason when a query fails.
     parquet: Mutex<Vec<(String, Arc<dyn TableProvider>)>>,
 }
@@ -95,7 +111,8 @@ impl<'a> Engine<'a> {
         let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(
             DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![spill])),
         );
-        let runtime = match limits.memory.or_else(available) {
+        let pool = limits.memory.map(pool_of).or_else(available);
+        let runtime = match pool {
             Some(bytes) => runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(
                 FairSpillPool::new(bytes),
                 std::num::NonZeroUsize::MIN,
@@ -104,12 +121,55 @@ impl<'a> Engine<'a> {
         };
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context);
-        Ok(Engine { context, work, listener, limits, parquet: Mutex::default() })
+        Ok(Engine {
+            context,
+            work,
+            listener,
+            limits,
+            pool,
+            peak: AtomicU64::new(0),
+            parquet: Mutex::default(),
+        })
     }
 
     /// A place for a file between two steps.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.work.path().join(name)
+    }
+
+    /// Deletes the rows that were kept under a name, once no query needs them.
+    pub(crate) fn forget(&self, name: &str) -> Result<()> {
+        self.context.deregister_table(name)?;
+        let place = self.place(name);
+        std::fs::remove_dir_all(&place).map_err(|error| Error::system("remove", &place, error))
+    }
+
+    /// Where temporary files are, and how many bytes of them there were at most.
+    pub(crate) fn temporary(&self) -> Temporary {
+        let folder = self.work.path().parent().unwrap_or(self.work.path()).to_owned();
+        Temporary { folder, bytes: self.peak.load(Ordering::Relaxed) }
+    }
+
+    /// Bytes that this program may hold while a query runs.
+    pub(crate) fn room(&self) -> usize {
+        self.pool.map_or(usize::MAX, |pool| pool / 2)
+    }
+
+    /// In how many shares to do what holds so many bytes at once.
+    pub(crate) fn shares(&self, bytes: u64) -> u64 {
+        self.pool.map_or(1, |pool| bytes.div_ceil(pool.max(1) as u64).clamp(1, MOST_SHARES))
+    }
+
+    /// Looks how much disk is taken.
+    fn weigh(&self) {
+        self.peak.fetch_max(bytes_in(self.work.path()), Ordering::Relaxed);
+    }
+
+    /// Plans a query of somebody else: nothing that writes or changes anything.
+    pub(crate) async fn foreign_sql(&self, sql: &str) -> Result<DataFrame, DataFusionError> {
+        let only_queries =
+            SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        self.context.sql_with_options(sql, only_queries).await
     }
 
     /// Plans a query.
@@ -145,10 +205,18 @@ impl<'a> Engine<'a> {
 
     /// Computes a query once and gives its rows a name that other queries can use.
     pub(crate) async fn keep(&self, step: &str, name: &str, frame: DataFrame) -> Result<()> {
+        self.keep_all(step, name, vec![frame]).await
+    }
+
+    /// Computes queries of the same columns, one after the other, and gives the rows of all of them a name.
+    pub(crate) async fn keep_all(&self, step: &str, name: &str, frames: Vec<DataFrame>) -> Result<()> {
         let place = self.place(name);
         std::fs::create_dir(&place).map_err(|error| Error::system("write", &place, error))?;
-        let schema = frame.schema().inner().clone();
-        self.write(step, frame, &format!("{}/", place.display())).await?;
+        let schema = frames[0].schema().inner().clone();
+        for frame in frames {
+            let rows = HashMap::from([("format.max_row_group_size".to_owned(), KEPT_ROW_GROUP.to_string())]);
+            self.write_with(step, frame, &format!("{}/", place.display()), rows).await?;
+        }
         self.context.deregister_table(name)?;
         let options = ParquetReadOptions::default().schema(&schema);
         self.context.register_parquet(name, place.display().to_string(), options).await?;
@@ -157,9 +225,19 @@ impl<'a> Engine<'a> {
 
     /// Computes a query into a Parquet file, or a folder of them.
     pub(crate) async fn write(&self, step: &str, frame: DataFrame, path: &str) -> Result<()> {
+        self.write_with(step, frame, path, HashMap::new()).await
+    }
+
+    async fn write_with(
+        &self,
+        step: &str,
+        frame: DataFrame,
+        path: &str,
+        options: HashMap<String, String>,
+    ) -> Result<()> {
         let file_type = format_as_file_type(Arc::new(ParquetFormatFactory::new()));
         let (state, plan) = frame.into_parts();
-        let plan = LogicalPlanBuilder::copy_to(plan, path.into(), file_type, Default::default(), vec![])?;
+        let plan = LogicalPlanBuilder::copy_to(plan, path.into(), file_type, options, vec![])?;
         self.run(step, DataFrame::new(state, plan.build()?)).await.map(drop)
     }
 
@@ -167,17 +245,57 @@ impl<'a> Engine<'a> {
     pub(crate) async fn run(&self, step: &str, frame: DataFrame) -> Result<Vec<RecordBatch>> {
         let context = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await?;
+        let all = self.watch(step, plan.clone(), tokio::spawn(collect(plan, context))).await;
+        self.weigh();
+        all
+    }
+
+    /// Computes a query and hands out its rows as they come.
+    pub(crate) async fn each_batch(
+        &self,
+        step: &str,
+        frame: DataFrame,
+        mut each: impl FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(2);
+        let mut rows = execute_stream(plan.clone(), context)?;
+        let sending = tokio::spawn(async move {
+            while let Some(batch) = rows.try_next().await? {
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        let receiving = async {
+            while let Some(batch) = receiver.recv().await {
+                each(batch)?;
+            }
+            Ok::<(), Error>(())
+        };
+        tokio::try_join!(self.watch(step, plan, sending), receiving).map(drop)
+    }
+
+    /// Waits for a query, tells of its progress, and stops it if the user wants that.
+    async fn watch<T>(
+        &self,
+        step: &str,
+        plan: Arc<dyn ExecutionPlan>,
+        mut task: JoinHandle<Result<T, DataFusionError>>,
+    ) -> Result<T> {
         if std::env::var_os("GCT_EXPLAIN").is_some() {
             let shown = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
             (self.listener)(Progress { step: &shown, rows: 0, total: None });
         }
         let total = total_rows(plan.as_ref());
-        let mut task = tokio::spawn(collect(plan.clone(), context));
+        let mut ticks = 0;
         loop {
             tokio::select! {
                 result = &mut task => {
                     return match result {
-                        Ok(Ok(batches)) => Ok(batches),
+                        Ok(Ok(found)) => Ok(found),
                         Ok(Err(error)) => Err(self.blamed(self.explained(error)).await),
                         // The Parquet library panics on some damages.
                         Err(join) if join.is_panic() => {
@@ -187,6 +305,10 @@ impl<'a> Engine<'a> {
                     };
                 }
                 () = tokio::time::sleep(TICK) => {
+                    ticks += 1;
+                    if ticks % 10 == 0 {
+                        self.weigh();
+                    }
                     if !(self.listener)(Progress { step, rows: rows_read(plan.as_ref()), total }) {
                         task.abort();
                         // Files are closed before their folder is deleted.
@@ -204,9 +326,33 @@ impl<'a> Engine<'a> {
         self.run(step, frame).await
     }
 
+    /// The first row, counted from 1, for which a query of one condition on one file says yes.
+    pub(crate) async fn first_row(&self, sql: &str) -> Result<Option<u64>> {
+        // One thread reads rows in their order.
+        let (mut state, plan) = self.sql(sql).await?.into_parts();
+        state.config_mut().options_mut().execution.target_partitions = 1;
+        let mut batches = DataFrame::new(state, plan).execute_stream().await?;
+        let mut before = 0;
+        while let Some(batch) = batches.try_next().await? {
+            let condition = batch.column(0).as_boolean();
+            let found = (0..batch.num_rows()).find(|row| condition.is_valid(*row) && condition.value(*row));
+            if let Some(row) = found {
+                return Ok(Some(before + row as u64 + 1));
+            }
+            before += batch.num_rows() as u64;
+        }
+        Ok(None)
+    }
+
     fn explained(&self, error: DataFusionError) -> Error {
         match Error::from(error) {
             Error::Memory { .. } => Error::Memory { limit: self.limits.memory.map(bytes) },
+            // Only what is written needs room.
+            Error::System(error)
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+            {
+                Error::system("write temporary files in", self.temporary().folder, error)
+            }
             error => error,
         }
     }
@@ -245,6 +391,32 @@ impl<'a> Engine<'a> {
     pub(crate) fn tell(&self, progress: Progress<'_>) -> Result<()> {
         if (self.listener)(progress) { Ok(()) } else { Err(Error::Interrupted) }
     }
+}
+
+/// Where temporary files are, and how much room they take.
+#[derive(Debug, Clone, Default)]
+pub struct Temporary {
+    /// The folder that theirs is in.
+    pub folder: PathBuf,
+    /// The most bytes that there were at a time, as far as was looked.
+    pub bytes: u64,
+}
+
+/// The bytes of all files in a folder. What is deleted meanwhile counts nothing.
+fn bytes_in(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let bytes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+/// What queries may hold if the whole program may take so much. The rest is for the program itself, for files that are being read and
+/// written, and for what a query copies when it moves what it holds to disk.
+fn pool_of(limit: usize) -> usize {
+    (limit / 2).saturating_sub(PROGRAM).max(limit / 8)
 }
 
 /// Three quarters of the memory that is free, where the system says how much that is.

@@ -202,6 +202,13 @@ pub enum Error {
         problem: String,
     },
 
+    /// A text file is not UTF-8.
+    #[error("{file}: expected UTF-8 text, found UTF-16")]
+    Encoding {
+        /// The file.
+        file: String,
+    },
+
     /// A place has nothing of what the dataset is made of.
     #[error("{place} has no resource `{resource}`; it has: {}", list(found))]
     NoResource {
@@ -218,6 +225,15 @@ pub enum Error {
     Resource {
         /// The file, its place there, and what is wrong with it; no value.
         problem: String,
+    },
+
+    /// Encounters of different patients have one identifier.
+    #[error("{input}: {count} encounters have events of two subjects; an encounter is of one")]
+    TwoSubjects {
+        /// Where they are from.
+        input: String,
+        /// How many there are.
+        count: String,
     },
 
     /// A table has a header and nothing else, or nothing at all.
@@ -345,9 +361,15 @@ impl Error {
             Error::Row { .. } | Error::Fields { .. } => {
                 "correct the row, or export the table again; rows are counted from 1 without the header".into()
             }
+            Error::Encoding { file } => {
+                format!("convert it first: iconv -f UTF-16 -t UTF-8 {file} > NEW").into()
+            }
             Error::Damaged { .. } => "copy it from where it came from again, and compare sizes".into(),
             Error::NoResource { .. } | Error::Resource { .. } => {
                 "give files of FHIR R4 with resources of type Encounter; docs/prepare.md describes them".into()
+            }
+            Error::TwoSubjects { .. } => {
+                "give every encounter an identifier of its own, for instance that of the subject before its number".into()
             }
             Error::Empty { .. } => "export the table again, or give another place".into(),
             Error::Strict { .. } => "without --strict such rows are dropped and counted".into(),
@@ -494,7 +516,9 @@ mod tests {
             Some(Error::ColumnType { .. }) => Error::Row { file, row: 1, column, problem },
             Some(Error::Row { .. }) => Error::Fields { file, row: 1, expected: 2, found: 3 },
             Some(Error::Fields { .. }) => Error::Damaged { file, problem },
-            Some(Error::Damaged { .. }) => Error::NoResource { place, resource: "Encounter", found },
+            Some(Error::Damaged { .. }) => Error::Encoding { file },
+            Some(Error::Encoding { .. }) => Error::TwoSubjects { input: place, count: "1".into() },
+            Some(Error::TwoSubjects { .. }) => Error::NoResource { place, resource: "Encounter", found },
             Some(Error::NoResource { .. }) => Error::Resource { problem },
             Some(Error::Resource { .. }) => Error::Empty { file },
             Some(Error::Empty { .. }) => Error::Strict { problem },
@@ -523,7 +547,7 @@ mod tests {
             count += 1;
             error = after(Some(&one));
         }
-        assert_eq!(count, 28, "one of each");
+        assert_eq!(count, 30, "one of each");
     }
 
     #[test]

@@ -181,6 +181,14 @@ impl Place {
         }
     }
 
+    /// Whether one of its files has one of these names, in which `*` stands for any characters.
+    pub(crate) fn is_called(&self, names: &[String]) -> bool {
+        self.files.iter().any(|(stem, _)| {
+            let last = stem.rsplit('/').next().unwrap_or(stem).to_lowercase();
+            names.iter().any(|name| fits(&last, &name.to_lowercase()))
+        })
+    }
+
     /// What is called nearly so, at any depth, the most alike first.
     pub(crate) fn near(&self, names: &[String]) -> Vec<String> {
         const SHOWN: usize = 3;

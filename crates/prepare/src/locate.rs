@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::io::{self, Read};
 
-use chrono::Utc;
-use datafusion::arrow::compute::kernels::cast_utils::string_to_datetime;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::Error;
 use crate::files::Format;
+use crate::functions::{moment, whole};
 use crate::source::ColumnKind;
 
 /// How a text file tells its columns apart.
@@ -45,7 +44,7 @@ pub(crate) enum For<'a> {
     Damage,
     /// A value that is not what its column holds.
     Values(&'a [Looked]),
-    /// A value that holds rows: a quote was left open before them.
+    /// A value, in whatever column, that holds rows: a quote was left open before them. These columns tell rows from text.
     Swallowed(&'a [Looked]),
     /// A key, given by the positions of its columns, that an earlier row has.
     Repetition(&'a [usize], &'a str),
@@ -99,14 +98,10 @@ pub(crate) fn first_problem(
         match what {
             For::Damage => {}
             For::Swallowed(columns) => {
-                let is_row =
-                    |line: &str| line.matches(char::from(dialect.delimiter)).count() + 1 >= header.len();
-                if let Some(column) =
-                    columns.iter().find(|column| raw(column.position).lines().skip(1).any(is_row))
-                {
-                    let (file, column) = (name.to_owned(), column.name.clone());
+                let fields: Vec<&str> = (0..record.len()).map(raw).collect();
+                if let Some(position) = swallows(&fields, columns, dialect.delimiter) {
                     let problem = "holds rows that follow it: a quote is left open".into();
-                    return Some(Error::Row { file, row, column, problem });
+                    return Some(Error::Row { file: name.into(), row, column: column(position), problem });
                 }
             }
             For::Values(columns) => {
@@ -135,7 +130,7 @@ pub(crate) fn first_problem(
                 }
             }
             For::Repetition(key, column) => {
-                let key: Vec<String> = key.iter().map(|position| text(*position).to_owned()).collect();
+                let key: Vec<String> = key.iter().map(|position| whole(text(*position)).to_owned()).collect();
                 if key.iter().all(|part| !part.is_empty()) && !seen.insert(key) {
                     let problem = "is that of an earlier row; each may occur once".into();
                     return Some(Error::Row { file: name.into(), row, column: column.into(), problem });
@@ -144,6 +139,52 @@ pub(crate) fn first_problem(
         }
     }
     None
+}
+
+/// The position of the field of a record that holds rows of the table.
+///
+/// Text can have line breaks, and lines of it as many commas as a row. A line is a row if it also has what these columns hold, and
+/// identifiers written as those of this record are.
+fn swallows(record: &[&str], columns: &[Looked], delimiter: u8) -> Option<usize> {
+    (0..record.len()).find(|position| {
+        let lines: Vec<&str> = record[*position].lines().skip(1).collect();
+        lines.iter().enumerate().any(|(number, line)| {
+            let fields: Vec<&str> = line.split(char::from(delimiter)).collect();
+            // The row in which the quote is closed goes on in the next field of the record.
+            let is_last = number + 1 == lines.len() && fields.len() == position + 1;
+            let is_whole = fields.len() == record.len();
+            (is_whole || is_last) && is_row(&fields, record, *position, columns, is_whole)
+        })
+    })
+}
+
+/// Whether the fields of a line are those of a row, or of the beginning of one.
+fn is_row(fields: &[&str], record: &[&str], swallowing: usize, columns: &[Looked], is_whole: bool) -> bool {
+    let end = if is_whole { fields.len() } else { swallowing };
+    let mut known = 0;
+    for column in columns.iter().filter(|column| column.position < end && column.position != swallowing) {
+        let (here, there) = (fields[column.position].trim(), record[column.position].trim());
+        let fits = match column.kind {
+            ColumnKind::Text => continue,
+            ColumnKind::Id => are_alike(here, there),
+            kind => here.is_empty() || is(kind, here),
+        };
+        if !fits {
+            return false;
+        }
+        known += usize::from(!here.is_empty());
+    }
+    known > 0 || is_whole && columns.iter().all(|column| column.kind == ColumnKind::Text)
+}
+
+/// Whether two identifiers are of one make: both numbers, or equally long with the same letters between words.
+fn are_alike(one: &str, other: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(char::is_numeric);
+    let same = |(a, b): (char, char)| a == b || a.is_alphanumeric() && b.is_alphanumeric();
+    match (is_number(one), is_number(other)) {
+        (false, false) => one.len() == other.len() && one.chars().zip(other.chars()).all(same),
+        (both, of_them) => both && of_them,
+    }
 }
 
 fn unreadable(name: &str, row: u64, error: csv::Error) -> Error {
@@ -167,14 +208,12 @@ pub(crate) fn is(kind: ColumnKind, text: &str) -> bool {
         ColumnKind::Id | ColumnKind::Text => true,
         ColumnKind::Integer => text.strip_suffix(".0").unwrap_or(text).parse::<i64>().is_ok(),
         ColumnKind::Number => text.parse::<f64>().is_ok(),
-        ColumnKind::Time => {
-            let bytes = text.as_bytes();
-            let compact = (bytes.len() == 8 && bytes.iter().all(u8::is_ascii_digit))
-                .then(|| format!("{}-{}-{}", &text[..4], &text[4..6], &text[6..]));
-            string_to_datetime(&Utc, compact.as_deref().unwrap_or(text)).is_ok()
+        ColumnKind::Time | ColumnKind::Day => moment(text).is_some(),
+        ColumnKind::Boolean => {
+            let words = ["true", "false", "t", "f", "yes", "no", "y", "n"];
+            words.contains(&text.to_lowercase().as_str())
+                || text.parse::<f64>().is_ok_and(|number| number == 0.0 || number == 1.0)
         }
-        ColumnKind::Boolean => ["true", "false", "t", "f", "yes", "no", "y", "n", "1", "0", "1.0", "0.0"]
-            .contains(&text.to_lowercase().as_str()),
     }
 }
 
@@ -204,6 +243,24 @@ mod tests {
             problem(b"id,offset\n1,2\n1,3\n", For::Repetition(&[0], "id")),
             "t.csv: row 2: column `id`: is that of an earlier row; each may occur once"
         );
+    }
+
+    #[test]
+    fn rows_inside_of_a_field_are_told_from_text() {
+        let columns = [
+            Looked { name: "id".into(), position: 0, kind: ColumnKind::Id },
+            Looked { name: "on".into(), position: 1, kind: ColumnKind::Time },
+        ];
+        let swallowed =
+            |rows: &str| problem(format!("id,on,note,x\n{rows}").as_bytes(), For::Swallowed(&columns));
+        let open = "t.csv: row 1: column `note`: holds rows that follow it: a quote is left open";
+        assert_eq!(swallowed("7,2020-01-01,\"a,u\n12,2020-01-02,b,v\n9,2020-01-03,c\",w\n"), open);
+        assert_eq!(swallowed("7,2020-01-01,\"a,u\n9,2020-01-03,c\",w\n"), open);
+        assert_eq!(
+            swallowed("7,2020-01-01,\"one, two\nthree, four, five, six\nseven, eight, nine\",w\n"),
+            "none"
+        );
+        assert_eq!(swallowed("7,2020-01-01,\"one\ntwo\",w\n8,2020-01-01,x,w\n"), "none");
     }
 
     #[test]

@@ -34,6 +34,9 @@ fn main() -> ExitCode {
         Err(wrong) if wrong.use_stderr() => terminal::misused(&wrong),
         Err(help) => return printed(terminal::flushed(help.print())),
     };
+    if limits_memory(&matches) {
+        give_memory_back();
+    }
     if let Some(("man", matches)) = matches.subcommand() {
         return match write_pages(command(&sources), matches) {
             Ok(()) => ExitCode::SUCCESS,
@@ -62,6 +65,28 @@ fn main() -> ExitCode {
     match result {
         Ok(text) => printed(terminal::print(&text)),
         Err(error) => fail(&error),
+    }
+}
+
+fn limits_memory(matches: &ArgMatches) -> bool {
+    let limit =
+        matches.subcommand().and_then(|(_, matches)| matches.try_get_one::<String>("memory-limit").ok());
+    limit.flatten().is_some()
+}
+
+/// Begins anew with an allocator that gives large blocks back as soon as they are freed. It would keep them, up to as much again as the
+/// program holds, and only reads this from the environment, before the program begins.
+fn give_memory_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if std::env::var_os("MALLOC_MMAP_THRESHOLD_").is_none()
+        && let Ok(program) = std::env::current_exe()
+    {
+        use std::os::unix::process::CommandExt;
+        let threshold = (256 << 10).to_string();
+        let mut again = std::process::Command::new(program);
+        again.args(std::env::args_os().skip(1)).env("MALLOC_MMAP_THRESHOLD_", &threshold);
+        // It returns only if it failed, and then memory is all that is lost.
+        let _ = again.env("MALLOC_TRIM_THRESHOLD_", threshold).env("MALLOC_ARENA_MAX", "2").exec();
     }
 }
 
@@ -227,7 +252,7 @@ fn common(command: Command) -> Command {
                 .help("Also write the conditional probabilities of the training split, as `gct prior` does"),
         )
         .arg(Arg::new("force").long("force").action(ArgAction::SetTrue).help("Replace the dataset if it exists"))
-        .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("Count, and write nothing"))
+        .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("Count, and write nothing but temporary files, which $TMPDIR says where to put"))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object instead of text"))
         .arg(
             Arg::new("min-codes").long("min-codes").value_name("N")
@@ -271,7 +296,7 @@ fn common(command: Command) -> Command {
                 .help("A TOML file of such names: code = \"icd10\""),
         )
         .arg(Arg::new("delimiter").long("delimiter").value_name("CHAR").help("What separates columns of text files; `tab` for a tab [default: ,]"))
-        .arg(Arg::new("memory-limit").long("memory-limit").value_name("SIZE").help("Memory for queries, as 1G or 500M; the rest goes to disk"))
+        .arg(Arg::new("memory-limit").long("memory-limit").value_name("SIZE").help("Memory that the program may take, as 1G or 500M; the rest goes to disk"))
         .arg(number("threads").help("Threads to use [default: one per core]").value_parser(value_parser!(u64).range(1..=1024)))
         .arg(Arg::new("quiet").long("quiet").short('q').action(ArgAction::SetTrue).help("Show no progress"))
 }
@@ -443,19 +468,27 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
     rows.push(vec!["subjects".into(), count(summary.subjects)]);
     let several = count_of(summary.subjects_with_several_encounters, summary.subjects);
     rows.push(vec!["  with several encounters".into(), several]);
-    rows.push(vec!["events read".into(), count(summary.events_read)]);
+    rows.push(vec!["events read".into(), shown(summary.events_read(min_cell))]);
     rows.extend(
         summary
             .events_dropped
             .iter()
             .map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
     );
+    rows.push(vec!["events kept".into(), count(summary.events_kept)]);
     rows.extend(
         summary
             .events_noted
             .iter()
             .map(|(note, number)| vec![format!("  noted: {}", in_words(note)), count(*number)]),
     );
+    if summary.links_read > 0 {
+        rows.push(vec!["links read".into(), shown(summary.links_read(min_cell))]);
+        let dropped = summary.links_dropped.iter();
+        rows.extend(
+            dropped.map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
+        );
+    }
     if summary.labels_unmatched > 0 {
         rows.push(vec!["labels of no encounter".into(), count(summary.labels_unmatched)]);
     }
@@ -488,6 +521,9 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
         });
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
     }
+    if summary.files_empty > 0 {
+        text += &format!("\n{} files have nothing in them\n", terminal::count(summary.files_empty));
+    }
     for found in &summary.unreadable {
         let first = terminal::visible(&found.first);
         text += &format!("\n{} rows left out, the first: {first}\n", count(found.rows));
@@ -501,11 +537,17 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
     if request.settings.split_by == gct::split::By::Encounter {
         text += "\nThese rules split by encounter: train with --set split.by=encounter\n";
     }
+    let temporary = &summary.temporary;
+    let folder = terminal::visible(temporary.folder.display());
+    text += &format!(
+        "\nTemporary files in {folder} took {} and are deleted.\n",
+        indicatif::HumanBytes(temporary.bytes)
+    );
     match out {
         Some(out) => {
             let out = terminal::visible(out.display());
             text + &format!("\nThe dataset is in {out}; look at it with: gct inspect {out}\n")
         }
-        None => text + "\nNothing was written.\n",
+        None => text + "Nothing else was written.\n",
     }
 }

@@ -88,6 +88,8 @@ pub struct Table {
     /// Whether quotes in it are letters like any other where it is separated by tabs.
     #[serde(default)]
     pub plain_tabs: bool,
+    /// A column that only this table has, which tells it from the others of `any_of` where the input is a single file.
+    pub told_by: Option<String>,
     /// Columns that are made of all those whose names begin alike and end in a number: `dgns = "ICD9_DGNS_CD_"`.
     #[serde(default)]
     pub lists: BTreeMap<String, String>,
@@ -118,6 +120,8 @@ pub enum ColumnKind {
     Number,
     /// A date or a moment.
     Time,
+    /// The day of a moment in another column, there where it was recorded: `stop_day = "day stop"`.
+    Day,
     /// True or false.
     Boolean,
 }
@@ -130,7 +134,7 @@ impl ColumnKind {
             ColumnKind::Text => "text",
             ColumnKind::Integer => "a whole number",
             ColumnKind::Number => "a number",
-            ColumnKind::Time => "a date or time",
+            ColumnKind::Time | ColumnKind::Day => "a date or time",
             ColumnKind::Boolean => "true or false",
         }
     }
@@ -153,9 +157,10 @@ impl TryFrom<ColumnText> for Column {
             "integer" => ColumnKind::Integer,
             "number" => ColumnKind::Number,
             "time" => ColumnKind::Time,
+            "day" => ColumnKind::Day,
             "boolean" => ColumnKind::Boolean,
             other => {
-                return Err(format!("`{other}` is not id, text, integer, number, time or boolean"));
+                return Err(format!("`{other}` is not id, text, integer, number, time, day or boolean"));
             }
         };
         Ok(Column { kind, optional: first.ends_with('?'), aliases: words.map(str::to_owned).collect() })
@@ -178,6 +183,9 @@ pub struct Choice {
     /// The only values that it can have.
     #[serde(default)]
     pub one_of: Vec<String>,
+    /// Words that stand for whole numbers, in an option that is a list of such.
+    #[serde(default)]
+    pub words: BTreeMap<String, String>,
     /// A number must be above it.
     pub above: Option<f64>,
 }
@@ -338,7 +346,11 @@ impl Value {
                 Ok(number) if number.is_finite() && fits(number) => Value::Number(number),
                 _ => return Err(refuse(format!("a number{above}"))),
             },
-            ChoiceKind::Text => Value::Text(text.into()),
+            ChoiceKind::Text if choice.words.is_empty() => Value::Text(text.into()),
+            ChoiceKind::Text => Value::Text(numbers(text, &choice.words).ok_or_else(|| {
+                let words: Vec<&str> = choice.words.keys().map(String::as_str).collect();
+                refuse(format!("whole numbers, or {}, with commas between them", words.join(", ")))
+            })?),
         })
     }
 
@@ -365,6 +377,16 @@ impl Value {
             Value::Text(text) => text.as_str().into(),
         }
     }
+}
+
+/// A list of whole numbers and words that stand for some, as numbers with commas between them.
+fn numbers(text: &str, words: &BTreeMap<String, String>) -> Option<String> {
+    let number = |part: &str| {
+        let part = part.trim().to_lowercase();
+        words.get(&part).cloned().or_else(|| part.parse::<i64>().ok().map(|number| number.to_string()))
+    };
+    let numbers: Option<Vec<String>> = text.split(',').map(number).collect();
+    numbers.map(|numbers| numbers.join(","))
 }
 
 /// A text in SQL.
@@ -430,6 +452,13 @@ mod tests {
         );
         let error = substitute("events.sql", "SELECT $nobody", &values).unwrap_err();
         assert_eq!(error.to_string(), "events.sql: `$nobody` is not one of the options");
+    }
+
+    #[test]
+    fn words_stand_for_numbers_in_a_list() {
+        let words = BTreeMap::from([("inpatient".to_owned(), "9201,262".to_owned())]);
+        assert_eq!(numbers("Inpatient, 9203", &words).as_deref(), Some("9201,262,9203"));
+        assert_eq!(numbers("ward", &words), None);
     }
 
     #[test]

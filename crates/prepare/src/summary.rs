@@ -6,6 +6,7 @@ use gct::record::{CodeKind, PerKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::engine::Temporary;
 use crate::tables::Unreadable;
 
 /// The numbers.
@@ -15,6 +16,12 @@ pub struct Summary {
     pub source: String,
     /// The options that were used, those found by a query included.
     pub options: BTreeMap<String, Value>,
+    /// The tables that were read: what became of their rows.
+    pub tables: BTreeMap<String, TableCounts>,
+    /// Resources by type, where the source has such: read, and left out because they are not what they should be.
+    pub resources: BTreeMap<String, [u64; 2]>,
+    /// Files with nothing in them.
+    pub files_empty: u64,
     /// Encounters that the source has.
     pub encounters_read: u64,
     /// Encounters in the dataset.
@@ -25,6 +32,16 @@ pub struct Summary {
     pub events_read: u64,
     /// How many events each rule dropped.
     pub events_dropped: Vec<(String, u64)>,
+    /// Events of kept encounters with a code of the vocabulary, repetitions included.
+    pub events_kept: u64,
+    /// Events that are no row of a table, but a part of one: the reason of a procedure, a code in a column of its own.
+    pub events_derived: u64,
+    /// Links that the source has.
+    pub links_read: u64,
+    /// Links that are true edges, repetitions included.
+    pub links_kept: u64,
+    /// How many links each rule dropped.
+    pub links_dropped: Vec<(String, u64)>,
     /// How many events were kept with a note, by note: `linked_by_date`.
     pub events_noted: BTreeMap<String, u64>,
     /// Rows of tables that could not be read.
@@ -52,9 +69,77 @@ pub struct Summary {
     pub encounters_with_edges: u64,
     /// Labs whose values were put into buckets.
     pub bucketed_labs: u64,
+    /// Temporary files.
+    #[serde(skip)]
+    pub temporary: Temporary,
+}
+
+/// What became of the rows of a table.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TableCounts {
+    /// How many it has.
+    pub rows: u64,
+    /// Those that cannot be read.
+    pub unreadable: u64,
+    /// Those that are events, in a table whose rows are.
+    pub events: Option<u64>,
+    /// Those that are encounters, in a table whose rows are.
+    pub encounters: Option<u64>,
+}
+
+impl TableCounts {
+    /// A table with so many rows.
+    pub fn new(rows: u64) -> Self {
+        TableCounts { rows, ..TableCounts::default() }
+    }
+
+    fn adds_up(&self) -> bool {
+        let all = |part: Option<u64>| part.is_none_or(|part| self.rows == self.unreadable + part);
+        all(self.events) && all(self.encounters)
+    }
+
+    fn json(&self, min_cell: u64) -> Value {
+        let count = |count: u64| shown_json(cell(count, min_cell));
+        // What is left over would tell how few cannot be read.
+        let rows = if cell(self.unreadable, min_cell).is_err() { json!("hidden") } else { count(self.rows) };
+        let mut counts = json!({ "rows": rows, "unreadable": count(self.unreadable) });
+        for (name, part) in [("events", self.events), ("encounters", self.encounters)] {
+            if let Some(part) = part {
+                counts[name] = count(part);
+            }
+        }
+        counts
+    }
+}
+
+fn shown_json<T: Into<Value>>(told: Result<T, String>) -> Value {
+    told.map_or_else(Value::from, Into::into)
 }
 
 impl Summary {
+    /// Counts rows that cannot be read, each with its table.
+    pub(crate) fn count_unreadable(&mut self, unreadable: Vec<Unreadable>) {
+        for found in &unreadable {
+            let table = found.column.split('.').next().unwrap_or_default();
+            if let Some(counts) = self.tables.get_mut(table) {
+                counts.unreadable += found.rows;
+            }
+        }
+        self.unreadable.extend(unreadable);
+    }
+
+    /// Whether every row that was read is kept, dropped by a rule, or unreadable. It does not hold for a part of the encounters, as
+    /// `--limit` takes it.
+    pub fn adds_up(&self) -> bool {
+        let all = |read: u64, kept: u64, dropped: &[(String, u64)]| {
+            read == kept + dropped.iter().map(|(_, count)| count).sum::<u64>()
+        };
+        all(self.encounters_read, self.encounters_kept, &self.dropped)
+            && all(self.events_read, self.events_kept, &self.events_dropped)
+            && all(self.links_read, self.links_kept, &self.links_dropped)
+            && self.tables.values().all(TableCounts::adds_up)
+    }
+
     /// One JSON object, with counts from 1 to less than `min_cell` hidden.
     pub fn json(&self, min_cell: u64) -> Value {
         let count =
@@ -78,8 +163,22 @@ impl Summary {
             "encounters_read": self.read(min_cell).map_or_else(|hidden| json!(hidden), |count| json!(count)),
             "encounters_kept": count(self.encounters_kept),
             "dropped": counts(&self.dropped),
-            "events_read": count(self.events_read),
+            "tables": self.tables.iter()
+                .map(|(name, counts)| (name.clone(), counts.json(min_cell)))
+                .collect::<serde_json::Map<_, _>>(),
+            "resources": self.resources.iter()
+                .map(|(name, [read, left_out])| (name.clone(), json!({
+                    "read": part_or_all(*read, *left_out, min_cell), "left_out": count(*left_out),
+                })))
+                .collect::<serde_json::Map<_, _>>(),
+            "files_empty": count(self.files_empty),
+            "events_read": shown_json(read(self.events_read, &self.events_dropped, min_cell)),
+            "events_derived": count(self.events_derived),
             "events_dropped": counts(&self.events_dropped),
+            "events_kept": count(self.events_kept),
+            "links_read": shown_json(read(self.links_read, &self.links_dropped, min_cell)),
+            "links_dropped": counts(&self.links_dropped),
+            "links_kept": count(self.links_kept),
             "events_noted": self.events_noted.iter()
                 .map(|(note, number)| (note.clone(), count(*number)))
                 .collect::<serde_json::Map<_, _>>(),
@@ -110,10 +209,23 @@ impl Summary {
     /// # Errors
     /// How it is shown if it is hidden.
     pub fn read(&self, min_cell: u64) -> Result<u64, String> {
-        match self.dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() {
-            1 => Err("hidden".into()),
-            _ => cell(self.encounters_read, min_cell),
-        }
+        read(self.encounters_read, &self.dropped, min_cell)
+    }
+
+    /// Events read, hidden in the same way.
+    ///
+    /// # Errors
+    /// How it is shown if it is hidden.
+    pub fn events_read(&self, min_cell: u64) -> Result<u64, String> {
+        read(self.events_read, &self.events_dropped, min_cell)
+    }
+
+    /// Links read, hidden in the same way.
+    ///
+    /// # Errors
+    /// How it is shown if it is hidden.
+    pub fn links_read(&self, min_cell: u64) -> Result<u64, String> {
+        read(self.links_read, &self.links_dropped, min_cell)
     }
 
     /// Codes of an encounter in the mean. Hidden if all encounters together have few.
@@ -124,6 +236,19 @@ impl Summary {
         let mean = self.codes_per_encounter[kind];
         cell((mean * self.encounters_kept as f64).round() as u64, min_cell).map(|_| mean)
     }
+}
+
+/// How many were read, hidden if the count of one rule is.
+fn read(read: u64, dropped: &[(String, u64)], min_cell: u64) -> Result<u64, String> {
+    match dropped.iter().filter(|(_, number)| cell(*number, min_cell).is_err()).count() {
+        1 => Err("hidden".into()),
+        _ => cell(read, min_cell),
+    }
+}
+
+/// A count of all, hidden if that of a part is.
+fn part_or_all(all: u64, part: u64, min_cell: u64) -> Value {
+    if cell(part, min_cell).is_err() { json!("hidden") } else { shown_json(cell(all, min_cell)) }
 }
 
 /// A count as text.

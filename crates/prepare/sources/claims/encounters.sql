@@ -11,6 +11,11 @@ WITH each AS (
     FROM claim_dates
     WHERE claim_id IS NOT NULL
     GROUP BY claim_id
+    UNION ALL
+    -- Rows of no claim are counted one by one; those of the long layout are events, which are.
+    SELECT claim_id, subject_id, false, from_date, thru_date, type, false
+    FROM claim_dates
+    WHERE claim_id IS NULL AND $layout = 'wide'
 ),
 readmitted AS (
     SELECT DISTINCT each.claim_id
@@ -18,7 +23,7 @@ readmitted AS (
     JOIN each later ON each.subject_id = later.subject_id
         AND later.first_day >= each.last_day
         AND later.first_day <= each.last_day + INTERVAL '30 days'
-    WHERE each.type = 'inpatient' AND later.type = 'inpatient'
+    WHERE each.type = 'inpatient' AND later.type = 'inpatient' AND later.claim_id IS NOT NULL
         AND (later.first_day > each.first_day OR (later.first_day = each.first_day AND later.claim_id > each.claim_id))
 ),
 people AS (
@@ -33,11 +38,18 @@ SELECT
         WHEN has_two_subjects THEN 'two_subjects'
         WHEN has_two_types THEN 'two_types'
         WHEN $types IS NOT NULL
-            AND NOT coalesce(array_has(string_to_array(replace($types, ' ', ''), ','), type), false) THEN 'other_type'
+            AND NOT coalesce(array_has(string_to_array(replace(lower($types), ' ', ''), ','), type), false) THEN 'other_type'
         WHEN last_day < first_day THEN 'ends_before_start'
     END AS dropped,
-    -- Admitted again within 30 days after discharge; unknown for claims that are no admissions, or have no dates.
-    CASE WHEN type = 'inpatient' AND last_day IS NOT NULL THEN readmitted.claim_id IS NOT NULL END AS readmission,
+    -- Admitted again within 30 days after discharge. Unknown for claims that are no admissions or have no dates, and, unless they were
+    -- admitted again, for those who died before the 30 days were over and where the claims end before.
+    CASE
+        WHEN coalesce(type, '') <> 'inpatient' OR last_day IS NULL OR death <= last_day THEN NULL
+        WHEN readmitted.claim_id IS NOT NULL THEN true
+        WHEN death <= last_day + INTERVAL '30 days' THEN NULL
+        WHEN last_day + INTERVAL '30 days' > (SELECT max(last_day) FROM each) THEN NULL
+        ELSE false
+    END AS readmission,
     -- Unknown for whoever is not among the beneficiaries.
     CASE WHEN people.subject_id IS NOT NULL AND last_day IS NOT NULL THEN coalesce(death <= last_day, false) END AS mortality
 FROM each

@@ -2,7 +2,7 @@ WITH each AS (
     SELECT claim_id, min(subject_id) AS subject_id, min(date_trunc('day', from_date)) AS first_day,
            max(date_trunc('day', coalesce(thru_date, from_date))) AS last_day
     FROM claim_dates
-    WHERE $types IS NULL OR coalesce(array_has(string_to_array(replace($types, ' ', ''), ','), type), false)
+    WHERE $types IS NULL OR coalesce(array_has(string_to_array(replace(lower($types), ' ', ''), ','), type), false)
     GROUP BY claim_id
 ),
 -- Of several claims that contain a day, the one that began last, then the one that ended first.
@@ -38,23 +38,30 @@ wide_codes AS (
 -- Columns without a code are no events; a claim line without one is, and is counted.
 recorded AS (
     SELECT claim_id, code_type, code, CAST(NULL AS VARCHAR) AS description, CAST(NULL AS DOUBLE) AS numeric_value,
-           CAST(NULL AS VARCHAR) AS note
+           CAST(NULL AS VARCHAR) AS note, CAST(NULL AS VARCHAR) AS from_table
     FROM wide_codes WHERE code IS NOT NULL
     UNION ALL
-    SELECT claim_id, code_type, code, description, numeric_value, NULL FROM claims WHERE $layout = 'long'
+    SELECT claim_id, code_type, code, description, numeric_value, NULL, 'claims' FROM claims WHERE $layout = 'long'
     UNION ALL
-    SELECT days.claim_id, 'NDC', code, NULL, NULL, CASE WHEN days.claim_id IS NOT NULL THEN 'linked_by_date' END
+    SELECT days.claim_id, 'NDC', code, NULL, NULL, CASE WHEN days.claim_id IS NOT NULL THEN 'linked_by_date' END,
+           'prescription'
     FROM prescription
     LEFT JOIN days ON prescription.subject_id = days.subject_id AND date_trunc('day', prescription.date) = days.day
     WHERE $prescriptions = 'link_by_date'
+),
+-- ICD-10-CM and icd10cm are the same.
+known AS (
+    SELECT regexp_replace(upper(name), '[^A-Z0-9]', '', 'g') AS name, min(system) AS system, min(kind) AS kind
+    FROM kinds
+    GROUP BY 1
 )
 SELECT
     claim_id AS encounter_id,
-    kinds.kind,
-    coalesce(kinds.system || ':' || code, code) AS code,
+    known.kind,
+    coalesce(known.system || ':' || code, code) AS code,
     description,
     numeric_value,
-    note
+    note,
+    from_table
 FROM recorded
--- ICD-10-CM and icd10cm are the same.
-LEFT JOIN kinds ON regexp_replace(upper(code_type), '[^A-Z0-9]', '', 'g') = regexp_replace(upper(name), '[^A-Z0-9]', '', 'g')
+LEFT JOIN known ON regexp_replace(upper(code_type), '[^A-Z0-9]', '', 'g') = known.name

@@ -1,10 +1,21 @@
+WITH made AS (
+    SELECT
+        encounter_id,
+        min(subject_id) AS subject_id,
+        min(subject_id) <> max(subject_id) AS has_two_subjects,
+        min(time) AS first_time
+    FROM events
+    WHERE encounter_id IS NOT NULL
+    GROUP BY encounter_id
+)
 SELECT
-    events.encounter_id,
-    min(subject_id) AS subject_id,
-    coalesce(min(start), min(time)) AS start,
-    min(prediction_time) AS prediction_time,
-    CASE WHEN min(subject_id) <> max(subject_id) THEN 'two_subjects' END AS dropped
-FROM events
-LEFT JOIN encounters ON events.encounter_id = encounters.encounter_id
-WHERE events.encounter_id IS NOT NULL
-GROUP BY events.encounter_id
+    coalesce(made.encounter_id, encounters.encounter_id) AS encounter_id,
+    subject_id,
+    coalesce(start, first_time) AS start,
+    prediction_time,
+    CASE
+        WHEN made.encounter_id IS NULL THEN 'no_events'
+        WHEN has_two_subjects THEN 'two_subjects'
+    END AS dropped
+FROM made
+FULL JOIN encounters ON made.encounter_id = encounters.encounter_id

@@ -21,14 +21,21 @@ SELECT
     visits.patient AS subject_id,
     visits.start,
     visits.stop AS "end",
+    'encounter' AS from_table,
     CASE
         WHEN wrong IS NOT NULL THEN wrong
         WHEN $classes IS NOT NULL
-            AND NOT coalesce(array_has(string_to_array(replace($classes, ' ', ''), ','), class), false) THEN 'other_class'
+            AND NOT coalesce(array_has(string_to_array(replace(upper($classes), ' ', ''), ','), upper(class)), false)
+            THEN 'other_class'
     END AS dropped,
-    -- Admitted again within 30 days after discharge; unknown for encounters that are no admissions, or have no end.
-    CASE WHEN admissions.id IS NOT NULL AND visits.stop IS NOT NULL
-        THEN readmitted.id IS NOT NULL
+    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no end, and, unless they were
+    -- admitted again, for those who died before the 30 days were over, or it is not known when, and where the records end before.
+    CASE
+        WHEN admissions.id IS NULL OR visits.stop IS NULL OR deceased_day <= last_day THEN NULL
+        WHEN readmitted.id IS NOT NULL THEN true
+        WHEN deceased AND coalesce(deceased_day <= last_day + INTERVAL '30 days', true) THEN NULL
+        WHEN visits.stop + INTERVAL '30 days' > (SELECT max(coalesce(stop, start)) FROM visits) THEN NULL
+        ELSE false
     END AS readmission,
     -- Dead by the day on which the encounter ends; unknown where the day of death or the patient is.
     CASE WHEN patients.id IS NOT NULL AND last_day IS NOT NULL AND (NOT deceased OR deceased_day IS NOT NULL)

@@ -2,29 +2,39 @@
 WITH
 -- The rows of one observation, which are those of its components, are of one version.
 observations AS (
-    SELECT *
+    SELECT
+        *,
+        rank() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) > 1 AS is_superseded
     FROM observation
-    WHERE $observations = 'all' OR ($observations = 'laboratory' AND coalesce(category, 'laboratory') = 'laboratory')
-    QUALIFY rank() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
+    WHERE $observations <> 'none'
 ),
 -- What has reasons: treatments, and encounters, whose reasons are their diagnoses.
 treated AS (
-    SELECT resource, encounter FROM treatments WHERE wrong IS NULL
+    SELECT resource, encounter, wrong FROM treatments
     UNION ALL
-    SELECT resource, id FROM visits
+    SELECT resource, id, CASE WHEN wrong = 'superseded' THEN wrong END FROM visits
+),
+latest AS (
+    SELECT id, code, description, wrong FROM conditions WHERE coalesce(wrong, '') <> 'superseded'
 ),
 recorded AS (
-    SELECT encounter, 'diagnosis' AS kind, code, description, CAST(NULL AS DOUBLE) AS numeric_value, wrong
+    SELECT encounter, 'diagnosis' AS kind, code, description, CAST(NULL AS DOUBLE) AS numeric_value, wrong,
+           'condition' AS from_table
     FROM conditions
     UNION ALL
-    SELECT treated.encounter, 'diagnosis', coalesce(reason.code, conditions.code),
-           coalesce(reason.description, conditions.description), NULL,
-           CASE WHEN reason.condition IS NOT NULL AND conditions.id IS NULL THEN 'unknown_condition' ELSE wrong END
+    SELECT treated.encounter, 'diagnosis', coalesce(reason.code, latest.code),
+           coalesce(reason.description, latest.description), NULL,
+           CASE
+               WHEN treated.wrong IS NOT NULL THEN treated.wrong
+               WHEN reason.condition IS NOT NULL AND latest.id IS NULL THEN 'unknown_condition'
+               ELSE latest.wrong
+           END,
+           'reason'
     FROM reason
-    JOIN treated ON reason.resource = treated.resource
-    LEFT JOIN conditions ON reason.condition = conditions.id
+    LEFT JOIN treated ON reason.resource = treated.resource
+    LEFT JOIN latest ON reason.condition = latest.id
     UNION ALL
-    SELECT encounter, 'treatment', code, description, NULL, wrong FROM treatments
+    SELECT encounter, 'treatment', code, description, NULL, wrong, from_table FROM treatments
     UNION ALL
     -- A number goes into a bucket; a word is part of the code, but no sentence, which can be about anyone.
     SELECT encounter, 'lab',
@@ -34,10 +44,13 @@ recorded AS (
            END,
            numeric_value,
            CASE
+               WHEN is_superseded THEN 'superseded'
+               WHEN $observations = 'laboratory' AND coalesce(category, 'laboratory') <> 'laboratory' THEN 'other_category'
                WHEN status = 'entered-in-error' THEN 'entered_in_error'
                WHEN status = 'cancelled' THEN 'not_done'
                WHEN absent THEN 'no_value'
-           END
+           END,
+           'observation'
     FROM observations
 )
 SELECT
@@ -46,5 +59,6 @@ SELECT
     code,
     description,
     numeric_value,
+    from_table,
     CASE WHEN wrong IS NOT NULL THEN wrong WHEN encounter IS NULL THEN 'without_encounter' END AS dropped
 FROM recorded

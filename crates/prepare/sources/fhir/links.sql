@@ -1,9 +1,16 @@
--- What is wrong becomes null, which links nothing. A condition after the outer join said the same, and made DataFusion 55.2 lose
--- rows as long as joins filtered what they were joined with while the query ran.
+-- A reason is a code, or a condition whose code counts.
+WITH latest AS (
+    SELECT id, code, wrong FROM conditions WHERE coalesce(wrong, '') <> 'superseded'
+)
 SELECT
     treatments.encounter AS encounter_id,
-    CASE WHEN conditions.wrong IS NULL THEN coalesce(reason.code, conditions.code) END AS cause,
-    CASE WHEN treatments.wrong IS NULL THEN treatments.code END AS effect
+    coalesce(reason.code, latest.code) AS cause,
+    treatments.code AS effect,
+    CASE
+        WHEN treatments.wrong IS NOT NULL THEN treatments.wrong
+        WHEN latest.wrong IS NOT NULL THEN latest.wrong
+        WHEN reason.condition IS NOT NULL AND latest.id IS NULL THEN 'unknown_condition'
+    END AS dropped
 FROM reason
 JOIN treatments ON reason.resource = treatments.resource
-LEFT JOIN conditions ON reason.condition = conditions.id
+LEFT JOIN latest ON reason.condition = latest.id

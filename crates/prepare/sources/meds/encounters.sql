@@ -10,7 +10,8 @@ SELECT
         WHEN start IS NULL THEN 'no_visit_yet'
         WHEN split NOT IN ('train', 'tuning', 'held_out') THEN 'other_split'
     END AS dropped,
-    boolean_value
+    boolean_value,
+    CASE $per WHEN 'label' THEN 'task_labels' END AS from_table
 FROM visits
 LEFT JOIN subject_splits ON visits.subject_id = subject_splits.subject_id
 -- Those of whom there are events.

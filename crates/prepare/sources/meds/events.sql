@@ -43,5 +43,7 @@ SELECT
         WHEN kind IN ('admission', 'discharge') THEN 'visit_boundary'
         WHEN encounter_id IS NULL THEN CASE $per WHEN 'label' THEN 'no_label' ELSE 'no_encounter' END
         WHEN time > prediction_time THEN 'after_prediction'
-    END AS dropped
+    END AS dropped,
+    -- Several labels can see one event.
+    CASE $per WHEN 'visit' THEN 'data' END AS from_table
 FROM placed

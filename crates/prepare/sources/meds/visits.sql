@@ -9,13 +9,11 @@ WITH boundaries AS (
 following AS (
     SELECT
         subject_id, time, begins, ends,
-        min(CASE WHEN begins THEN time END) OVER later AS next_admission,
-        min(CASE WHEN ends THEN time END) OVER later AS next_discharge,
-        sum(CAST(begins AS INT) - CAST(ends AS INT)) OVER earlier > 0 AS is_open
+        -- What begins is open until the next boundary, whatever that is.
+        coalesce(lag(begins) OVER subject, false) AS is_open,
+        CASE WHEN lead(ends) OVER subject THEN lead(time) OVER subject END AS next_discharge
     FROM boundaries
-    WINDOW
-        later AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING),
-        earlier AS (PARTITION BY subject_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    WINDOW subject AS (PARTITION BY subject_id ORDER BY time)
 ),
 -- Birth is recorded at its time, and no reason for a visit.
 moments AS (
@@ -45,9 +43,9 @@ found AS (
     SELECT
         subject_id, CAST(NULL AS VARCHAR), time,
         CASE
-            -- A discharge at the time of an admission ends what was open, or else is a visit of no length.
-            WHEN ends AND NOT coalesce(is_open, false) THEN time
-            WHEN next_discharge <= coalesce(next_admission, next_discharge) THEN next_discharge
+            WHEN next_discharge IS NOT NULL THEN next_discharge
+            -- A discharge at the time of an admission ends what was open, or else the visit that begins and has no other end.
+            WHEN ends AND NOT is_open THEN time
             -- Without a discharge, a visit is open until the next.
             ELSE (SELECT max(time) FROM data)
         END

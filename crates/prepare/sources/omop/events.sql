@@ -1,24 +1,29 @@
 WITH recorded AS (
     SELECT person_id, visit_occurrence_id, 'diagnosis' AS kind,
            coalesce(condition_start_datetime, condition_start_date) AS time,
+           date_trunc('day', coalesce(condition_start_date, condition_start_day)) AS day,
            condition_concept_id AS concept_id,
            condition_source_concept_id AS source_concept_id,
            condition_source_value AS source_value,
            CAST(NULL AS DOUBLE) AS value_as_number,
-           CAST(NULL AS BIGINT) AS value_as_concept_id
+           CAST(NULL AS BIGINT) AS value_as_concept_id,
+           'condition_occurrence' AS from_table
     FROM condition_occurrence
     UNION ALL
     SELECT person_id, visit_occurrence_id, 'treatment', coalesce(procedure_datetime, procedure_date),
-           procedure_concept_id, procedure_source_concept_id, procedure_source_value, NULL, NULL
+           date_trunc('day', coalesce(procedure_date, procedure_day)),
+           procedure_concept_id, procedure_source_concept_id, procedure_source_value, NULL, NULL, 'procedure_occurrence'
     FROM procedure_occurrence
     UNION ALL
     SELECT person_id, visit_occurrence_id, 'treatment', coalesce(drug_exposure_start_datetime, drug_exposure_start_date),
-           drug_concept_id, drug_source_concept_id, drug_source_value, NULL, NULL
+           date_trunc('day', coalesce(drug_exposure_start_date, drug_exposure_start_day)),
+           drug_concept_id, drug_source_concept_id, drug_source_value, NULL, NULL, 'drug_exposure'
     FROM drug_exposure
     UNION ALL
     SELECT person_id, visit_occurrence_id, 'lab', coalesce(measurement_datetime, measurement_date),
+           date_trunc('day', coalesce(measurement_date, measurement_day)),
            measurement_concept_id, measurement_source_concept_id, measurement_source_value,
-           value_as_number, value_as_concept_id
+           value_as_number, value_as_concept_id, 'measurement'
     FROM measurement
     WHERE $measurements = 'all'
 ),
@@ -31,7 +36,7 @@ days AS (
                    PARTITION BY looked.person_id, looked.day ORDER BY first_day DESC, last_day, visits.visit_occurrence_id
                ) AS place
         FROM (
-            SELECT DISTINCT person_id, date_trunc('day', time) AS day FROM recorded
+            SELECT DISTINCT person_id, day FROM recorded
             WHERE $link_by_date AND visit_occurrence_id IS NULL
         ) looked
         JOIN visits ON looked.person_id = visits.person_id AND looked.day >= first_day AND looked.day <= last_day
@@ -46,13 +51,15 @@ chosen AS (
         recorded.visit_occurrence_id IS NULL AND days.visit_occurrence_id IS NOT NULL AS is_linked_by_date,
         kind,
         time,
+        recorded.day,
+        from_table,
         nullif(CASE $concepts WHEN 'standard' THEN concept_id ELSE source_concept_id END, 0) AS concept_id,
         source_value,
         value_as_number,
         CASE WHEN value_as_number IS NULL THEN nullif(value_as_concept_id, 0) END AS value_id
     FROM recorded
     LEFT JOIN days ON recorded.visit_occurrence_id IS NULL AND recorded.person_id = days.person_id
-        AND date_trunc('day', recorded.time) = days.day
+        AND recorded.day = days.day
 ),
 concepts AS (
     SELECT
@@ -84,13 +91,14 @@ SELECT
     CASE WHEN value IS NULL THEN code ELSE code || '=' || value END AS code,
     CASE WHEN value IS NULL THEN name ELSE concat(coalesce(name, code), ': ', value_name) END AS description,
     value_as_number AS numeric_value,
+    from_table,
     CASE
         WHEN code IS NULL THEN 'unmapped'
-        -- An end without a time of day is the end of that day.
-        WHEN $after_discharge = 'drop' AND time > CASE
-            WHEN "end" = date_trunc('day', "end") THEN "end" + INTERVAL '1 day' - INTERVAL '1 microsecond'
-            ELSE "end"
-        END THEN 'after_discharge'
+        -- An end without a time of day is the end of that day; a visit without an end is over with the day on which it begins.
+        WHEN $after_discharge = 'drop' AND "end" IS NULL AND coded.day > last_day THEN 'after_first_day'
+        WHEN $after_discharge = 'drop' AND coalesce("end" = date_trunc('day', "end"), false) AND coded.day > last_day
+            THEN 'after_discharge'
+        WHEN $after_discharge = 'drop' AND "end" <> date_trunc('day', "end") AND time > "end" THEN 'after_discharge'
     END AS dropped,
     nullif(concat_ws(
         ',',

@@ -1,5 +1,5 @@
 WITH admissions AS (
-    SELECT id, patient, start, stop FROM encounters WHERE encounterclass = 'inpatient'
+    SELECT id, patient, start, stop FROM encounters WHERE lower(encounterclass) = 'inpatient'
 ),
 readmitted AS (
     SELECT DISTINCT admissions.id
@@ -7,25 +7,35 @@ readmitted AS (
     JOIN admissions later ON admissions.patient = later.patient
         AND later.start >= admissions.stop AND later.start <= admissions.stop + INTERVAL '30 days'
     WHERE admissions.id <> later.id
+),
+-- Days are those of the zone in which the encounter was recorded.
+ended AS (
+    SELECT encounters.*, coalesce(stop_day, start_day) AS last_day, date_trunc('day', deathdate) AS death
+    FROM encounters
+    LEFT JOIN patients ON encounters.patient = patients.id
 )
 SELECT
-    encounters.id AS encounter_id,
-    encounters.patient AS subject_id,
-    encounters.start,
-    encounters.stop AS "end",
+    ended.id AS encounter_id,
+    ended.patient AS subject_id,
+    ended.start,
+    ended.stop AS "end",
+    'encounters' AS from_table,
     CASE
-        WHEN $classes IS NOT NULL
-            AND NOT coalesce(array_has(string_to_array(replace($classes, ' ', ''), ','), encounterclass), false) THEN 'other_class'
+        WHEN $classes IS NOT NULL AND NOT coalesce(
+            array_has(string_to_array(replace(lower($classes), ' ', ''), ','), lower(encounterclass)), false
+        ) THEN 'other_class'
     END AS dropped,
-    -- Admitted again within 30 days after discharge; unknown for encounters that are no admissions, or have no end.
-    CASE WHEN admissions.id IS NOT NULL AND encounters.stop IS NOT NULL THEN readmitted.id IS NOT NULL END AS readmission,
+    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no end, and, unless they were
+    -- admitted again, for those who died before the 30 days were over and where the export ends before.
+    CASE
+        WHEN admissions.id IS NULL OR ended.stop IS NULL OR death <= last_day THEN NULL
+        WHEN readmitted.id IS NOT NULL THEN true
+        WHEN death <= last_day + INTERVAL '30 days' THEN NULL
+        WHEN ended.stop + INTERVAL '30 days' > (SELECT max(coalesce(stop, start)) FROM encounters) THEN NULL
+        ELSE false
+    END AS readmission,
     -- Dead by the day on which the encounter ends.
-    CASE WHEN (SELECT count(*) FROM patients) > 0 AND coalesce(encounters.stop, encounters.start) IS NOT NULL
-        THEN coalesce(
-            deathdate < date_trunc('day', coalesce(encounters.stop, encounters.start)) + INTERVAL '1 day', false
-        )
-    END AS mortality
-FROM encounters
-LEFT JOIN admissions ON encounters.id = admissions.id
-LEFT JOIN readmitted ON encounters.id = readmitted.id
-LEFT JOIN patients ON encounters.patient = patients.id
+    CASE WHEN $has_patients AND last_day IS NOT NULL THEN coalesce(death <= last_day, false) END AS mortality
+FROM ended
+LEFT JOIN admissions ON ended.id = admissions.id
+LEFT JOIN readmitted ON ended.id = readmitted.id

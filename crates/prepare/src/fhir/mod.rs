@@ -33,6 +33,9 @@ mod resources;
 /// What a document is made of.
 mod outline;
 
+/// The names of types.
+mod resource_types;
+
 /// Files, one after the other.
 mod reader;
 
@@ -68,7 +71,7 @@ pub(crate) async fn flatten(
     source: &Source,
     place: &Place,
     asked: &BTreeSet<String>,
-) -> Result<(Place, Vec<Unreadable>)> {
+) -> Result<(Place, Found)> {
     let folder = engine.place("flat");
     fs::create_dir(&folder).map_err(|error| unwritable(&folder, &error.to_string()))?;
     let mut sheets = BTreeMap::new();
@@ -83,6 +86,8 @@ pub(crate) async fn flatten(
         sheets,
         seen: BTreeSet::new(),
         unreadable: BTreeMap::new(),
+        counts: BTreeMap::new(),
+        files_empty: 0,
         resources: 0,
         number: 0,
         encounters: 0,
@@ -91,7 +96,7 @@ pub(crate) async fn flatten(
     for file in place.all().iter().filter(|file| place.is_file || is_json(file)) {
         reader.read(file, file.open(engine).await?)?;
     }
-    let Reader { sheets, seen, unreadable, encounters, .. } = reader;
+    let Reader { sheets, seen, unreadable, encounters, counts: resources, files_empty, .. } = reader;
     for sheet in sheets.into_values() {
         sheet.close()?;
     }
@@ -110,7 +115,18 @@ pub(crate) async fn flatten(
     let mut flat = Place::list(&engine.context, &folder.display().to_string()).await?;
     // The user knows their own folder, not this one.
     flat.name.clone_from(&place.name);
-    Ok((flat, unreadable.into_values().collect()))
+    let unreadable = unreadable.into_values().collect();
+    Ok((flat, Found { resources, files_empty, unreadable }))
+}
+
+/// What was found among the resources.
+pub(crate) struct Found {
+    /// Of each type: how many there are, and how many were left out.
+    pub(crate) resources: BTreeMap<String, [u64; 2]>,
+    /// Files without any document.
+    pub(crate) files_empty: u64,
+    /// What was left out.
+    pub(crate) unreadable: Vec<Unreadable>,
 }
 
 fn unwritable(path: &Path, problem: &str) -> Error {

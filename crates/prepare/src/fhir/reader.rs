@@ -12,12 +12,13 @@ use serde_json::error::Category;
 use super::WANTED;
 use super::outline::{Entries, Object, Outline, OutlineEntry, Walk};
 use super::references::{Addresses, last_part};
+use super::resource_types::RESOURCE_TYPES;
 use super::resources::rows;
 use super::sheet::Sheet;
 use crate::engine::{Engine, Progress};
 use crate::error::{Error, Result};
 use crate::files::{File, Format};
-use crate::tables::Unreadable;
+use crate::tables::{Unreadable, is_utf16};
 
 /// How many resources are read between two signs of life.
 const TOLD: u64 = 500;
@@ -37,6 +38,10 @@ pub(super) struct Reader<'a> {
     pub(super) seen: BTreeSet<String>,
     /// What was left out, by resource and path.
     pub(super) unreadable: BTreeMap<String, Unreadable>,
+    /// Of each type: how many there are, and how many were left out. Others than those that are read are `other`.
+    pub(super) counts: BTreeMap<String, [u64; 2]>,
+    /// Files without any document.
+    pub(super) files_empty: u64,
     /// How many resources there are, those that are not read included.
     pub(super) resources: u64,
     /// The number of the one that is being read.
@@ -59,6 +64,9 @@ impl Reader<'_> {
         let mut bytes = BufReader::with_capacity(1 << 16, bytes);
         let head = bytes.fill_buf().map_err(|error| failed(0, error))?;
         let is_packed = head.starts_with(&[0x1f, 0x8b]);
+        if is_utf16(&head[..head.len().min(4)]) {
+            return Err(Error::Encoding { file: file.name.clone() });
+        }
         if !is_packed && !head.is_empty() && file.format == Format::JsonGz {
             return Err(damaged("it cannot be unpacked".into()));
         }
@@ -70,7 +78,7 @@ impl Reader<'_> {
             .iter()
             .any(|end| lower.trim_end_matches(".gz").ends_with(end))
             .then_some(true);
-        let mut buffer = vec![];
+        let (mut buffer, mut documents) = (vec![], 0);
         for line in 1.. {
             buffer.clear();
             let length = bytes.read_until(b'\n', &mut buffer).map_err(|error| failed(line, error))?;
@@ -93,12 +101,14 @@ impl Reader<'_> {
                 let before = buffer[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
                 damaged(format!("line {} is not UTF-8 text", line + before as u64))
             })?;
+            documents += 1;
             let at = At { file: &file.name, line: (!whole).then_some(line), entry: None };
             self.document(text, at).map_err(|failure| match failure {
                 Failure::Json(error) => damaged(json_problem(&error, line)),
                 Failure::Other(error) => error,
             })?;
         }
+        self.files_empty += u64::from(documents == 0);
         Ok(())
     }
 
@@ -211,11 +221,13 @@ impl Reader<'_> {
     }
 
     fn saw(&mut self, kind: &str) -> Result<()> {
-        // The name is shown, so it has to be one.
-        if !self.seen.contains(kind) && kind.len() < 50 && kind.bytes().all(|byte| byte.is_ascii_alphabetic())
-        {
-            self.seen.insert(kind.to_owned());
+        // The name is shown, so it has to be one that FHIR knows.
+        let known = RESOURCE_TYPES.iter().find(|known| **known == kind);
+        if let Some(known) = known.filter(|known| !self.seen.contains(**known)) {
+            self.seen.insert((*known).to_owned());
         }
+        let counted = wanted(kind).filter(|kind| self.is_asked(kind)).unwrap_or("other");
+        self.counts.entry(counted.to_owned()).or_default()[0] += 1;
         self.resources += 1;
         if self.resources % TOLD == 1 {
             let progress = Progress { step: "reading resources", rows: self.resources, total: None };
@@ -225,6 +237,9 @@ impl Reader<'_> {
     }
 
     fn leave_out(&mut self, kind: &str, path: &str, problem: &str, at: At<'_>) {
+        if let Some(kind) = wanted(kind) {
+            self.counts.entry(kind.to_owned()).or_default()[1] += 1;
+        }
         let mut column = kind.to_owned();
         for part in path.split('.').filter(|part| !part.is_empty()) {
             column += ".";

@@ -1,5 +1,6 @@
 //! `true_edges(links, diagnoses, treatments, new_diagnoses, new_treatments)`: the links between codes that the encounter has,
-//! under their new numbers, ascending, each once. A null list of links is null: nothing is known.
+//! under their new numbers, ascending, each once. A null list of links is null: nothing is known. `true_links` has the same
+//! as often as they are recorded.
 
 use std::sync::Arc;
 
@@ -14,18 +15,35 @@ use datafusion::logical_expr::{
 use super::known_ids::{constant, id_list};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct TrueEdges(Signature);
+pub(super) struct TrueEdges {
+    each_once: bool,
+    signature: Signature,
+}
 
-impl Default for TrueEdges {
-    fn default() -> Self {
-        TrueEdges(Signature::any(5, Volatility::Immutable))
+impl TrueEdges {
+    pub(super) fn edges() -> Self {
+        TrueEdges { each_once: true, signature: Signature::any(5, Volatility::Immutable) }
+    }
+
+    pub(super) fn links() -> Self {
+        TrueEdges { each_once: false, signature: Signature::any(5, Volatility::Immutable) }
+    }
+
+    /// The call of the function, with the new numbers as constants of the plan.
+    fn call(self, lists: [Expr; 3], new: [&[Option<u32>]; 2]) -> Expr {
+        let new = new.map(|new| lit(id_list(new)));
+        ScalarUDF::from(self).call(lists.into_iter().chain(new).collect())
     }
 }
 
-/// The call of the function, with the new numbers as constants of the plan.
+/// The edges between codes that the encounter has.
 pub(crate) fn true_edges(lists: [Expr; 3], new: [&[Option<u32>]; 2]) -> Expr {
-    let new = new.map(|new| lit(id_list(new)));
-    ScalarUDF::from(TrueEdges::default()).call(lists.into_iter().chain(new).collect())
+    TrueEdges::edges().call(lists, new)
+}
+
+/// The links between codes that the encounter has, as often as they are recorded.
+pub(crate) fn true_links(lists: [Expr; 3], new: [&[Option<u32>]; 2]) -> Expr {
+    TrueEdges::links().call(lists, new)
 }
 
 fn pair() -> Fields {
@@ -37,11 +55,11 @@ fn pair() -> Fields {
 
 impl ScalarUDFImpl for TrueEdges {
     fn name(&self) -> &'static str {
-        "true_edges"
+        if self.each_once { "true_edges" } else { "true_links" }
     }
 
     fn signature(&self) -> &Signature {
-        &self.0
+        &self.signature
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
@@ -74,7 +92,9 @@ impl ScalarUDFImpl for TrueEdges {
                     (has(&causes, cause) && has(&effects, effect)).then_some((cause, effect))
                 }));
                 edges.sort_unstable();
-                edges.dedup();
+                if self.each_once {
+                    edges.dedup();
+                }
             }
             lengths.push(edges.len());
             diagnoses.extend(edges.iter().map(|edge| edge.0));

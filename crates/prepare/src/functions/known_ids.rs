@@ -1,9 +1,9 @@
 //! `known_ids(ids, new)`: the ids of a list under new numbers, ascending, each once. `new` has the new number of each old one, or
-//! null for a code that is left out. A null list has no ids.
+//! null for a code that is left out. A null list has no ids. `known_count(ids, new)`: how many of the ids have a new number.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt32Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt32Array, UInt64Array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, UInt32Type};
 use datafusion::common::{Result, ScalarValue, exec_err};
@@ -28,6 +28,47 @@ pub(super) fn ids_type() -> DataType {
 /// The call of the function on a list, with the new numbers as a constant of the plan.
 pub(crate) fn known_ids(list: Expr, new: &[Option<u32>]) -> Expr {
     ScalarUDF::from(KnownIds::default()).call(vec![list, lit(id_list(new))])
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct KnownCount(Signature);
+
+impl Default for KnownCount {
+    fn default() -> Self {
+        KnownCount(Signature::any(2, Volatility::Immutable))
+    }
+}
+
+/// The call of the function that counts.
+pub(crate) fn known_count(list: Expr, new: &[Option<u32>]) -> Expr {
+    ScalarUDF::from(KnownCount::default()).call(vec![list, lit(id_list(new))])
+}
+
+impl ScalarUDFImpl for KnownCount {
+    fn name(&self) -> &'static str {
+        "known_count"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::UInt64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let lists = arguments.args[0].to_array(arguments.number_rows)?;
+        let new = constant(&arguments.args[1])?;
+        let lists = lists.as_list::<i32>();
+        let ids = lists.values().as_primitive::<UInt32Type>().values();
+        let counts = (0..lists.len()).map(|row| {
+            let range = lists.offsets()[row] as usize..lists.offsets()[row + 1] as usize;
+            let known = |id: &&u32| new.is_valid(**id as usize);
+            if lists.is_valid(row) { ids[range].iter().filter(known).count() as u64 } else { 0 }
+        });
+        Ok(ColumnarValue::Array(Arc::new(UInt64Array::from(counts.collect::<Vec<_>>()))))
+    }
 }
 
 /// Ids as one value.

@@ -1,27 +1,39 @@
 //! Functions that the queries use beside those of the engine. They are registered by name and carry no state, so that a plan
 //! with them can be sent to another machine.
 
-mod bucket;
+mod bucketed;
 mod code_count;
 mod edges;
 mod known_ids;
+mod line_breaks;
+mod moment;
 mod pair_count;
+mod share;
 mod text;
 
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
-pub(crate) use edges::true_edges;
-pub(crate) use known_ids::known_ids;
+pub(crate) use bucketed::{bucket_text, bucketed};
+pub(crate) use edges::{true_edges, true_links};
+pub(crate) use known_ids::{known_count, known_ids};
+pub(crate) use moment::moment;
+pub(crate) use text::whole;
 
 /// Makes the functions known to a session.
 pub fn register(context: &SessionContext) {
-    context.register_udf(ScalarUDF::from(bucket::Bucket::default()));
-    context.register_udf(ScalarUDF::from(bucket::BucketText::default()));
+    context.register_udf(ScalarUDF::from(bucketed::Bucketed::default()));
     context.register_udf(ScalarUDF::from(known_ids::KnownIds::default()));
-    context.register_udf(ScalarUDF::from(edges::TrueEdges::default()));
+    context.register_udf(ScalarUDF::from(known_ids::KnownCount::default()));
+    context.register_udf(ScalarUDF::from(edges::TrueEdges::edges()));
+    context.register_udf(ScalarUDF::from(edges::TrueEdges::links()));
     context.register_udf(ScalarUDF::from(text::Changed::clean()));
+    context.register_udf(ScalarUDF::from(text::Changed::identifier()));
     context.register_udf(ScalarUDF::from(text::Changed::lowered()));
+    context.register_udf(ScalarUDF::from(share::Share::default()));
+    context.register_udf(ScalarUDF::from(moment::Moment::moment()));
+    context.register_udf(ScalarUDF::from(moment::Moment::day()));
+    context.register_udf(ScalarUDF::from(line_breaks::HasLineBreak::default()));
     context.register_udaf(AggregateUDF::from(code_count::CodeCount::default()));
     context.register_udaf(AggregateUDF::from(pair_count::PairCount::default()));
 }

@@ -1,100 +1,190 @@
 //! Buckets for the values of labs, whose bounds are quantiles of the training split.
 
-use datafusion::arrow::array::AsArray;
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{Float64Type, UInt32Type};
+use datafusion::logical_expr::Expr;
+use gct::record::Code;
 use serde_json::json;
 
-use super::{LONGEST_CODE, Steps};
+use super::{Numbering, Steps};
+use crate::engine::text_counts;
 use crate::error::Result;
-use crate::summary::Summary;
+use crate::functions::{bucket_text, bucketed};
+
+/// The buckets of all labs, and the codes that they make.
+pub(super) struct Buckets {
+    /// The bounds of each lab, by its number; none for a lab without values in the training split.
+    bounds: Vec<Vec<f64>>,
+    /// The codes of labs as they are recorded.
+    labs: Vec<Code>,
+    /// All codes that values can lead to, in order.
+    codes: Vec<Code>,
+    /// For each lab the number of the code without a value, then those of its buckets.
+    numbers: Vec<u32>,
+}
+
+impl Buckets {
+    fn new(labs: Vec<Code>, bounds: Vec<Vec<f64>>) -> Self {
+        let mut codes = BTreeMap::new();
+        let each = || labs.iter().zip(&bounds).flat_map(|(lab, bounds)| codes_of(lab, bounds));
+        for (code, description) in each() {
+            codes.entry(code).or_insert(description);
+        }
+        let number: BTreeMap<&String, u32> = codes.keys().zip(0..).collect();
+        let numbers = each().map(|(code, _)| number[&code]).collect();
+        let codes = codes.iter().map(|(code, description)| Code {
+            code: code.clone(),
+            description: description.clone(),
+            count: 0,
+        });
+        let codes = codes.collect();
+        Buckets { bounds, labs, codes, numbers }
+    }
+
+    /// The codes of all buckets.
+    pub(super) fn numbering(&self) -> Numbering {
+        Numbering { codes: self.codes.clone(), new: (0..self.codes.len() as u32).map(Some).collect() }
+    }
+
+    /// The codes of a list of labs with values.
+    pub(super) fn codes(&self, labs: Expr) -> Expr {
+        let mut starts = vec![0];
+        starts.extend(self.bounds.iter().scan(0, |end, bounds| {
+            *end += bounds.len() as u32;
+            Some(*end)
+        }));
+        bucketed(labs, &starts, &self.bounds.concat(), &self.numbers)
+    }
+
+    /// How many labs have bounds.
+    pub(super) fn labs(&self) -> u64 {
+        self.bounds.iter().filter(|bounds| !bounds.is_empty()).count() as u64
+    }
+
+    /// The bounds of each lab that has any.
+    pub(super) fn json(&self) -> serde_json::Map<String, serde_json::Value> {
+        let with_bounds = self.labs.iter().zip(&self.bounds).filter(|(_, bounds)| !bounds.is_empty());
+        with_bounds.map(|(lab, bounds)| (lab.code.clone(), json!(bounds))).collect()
+    }
+}
+
+/// The code of a lab without a value, and those of its buckets, with their descriptions. A lab without bounds has one code.
+fn codes_of(lab: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
+    let plain = (lab.code.clone(), lab.description.clone());
+    if bounds.is_empty() {
+        return vec![plain.clone(), plain];
+    }
+    let of = bounds.len() + 1;
+    let name = lab.description.as_ref().unwrap_or(&lab.code);
+    let buckets = (0..of).map(|bucket| {
+        let description = format!("{name}, {}", bucket_text(bucket, bounds));
+        (format!("{}//{}-of-{of}", lab.code, bucket + 1), Some(description))
+    });
+    std::iter::once(plain).chain(buckets).collect()
+}
 
 impl Steps<'_> {
-    /// Events with one code each, buckets in it, and a reason where one is dropped; and the bounds of the buckets.
-    pub(super) async fn bounds(
-        &self,
-        summary: &mut Summary,
-    ) -> Result<serde_json::Map<String, serde_json::Value>> {
-        let text = "CAST(NULL AS VARCHAR)";
-        let optional = [
-            ("description", text),
-            ("numeric_value", "CAST(NULL AS DOUBLE)"),
-            ("dropped", text),
-            ("note", text),
-        ];
-        let has_values = {
-            let frame = self.engine.context.table("source_events").await?;
-            frame.schema().fields().iter().any(|field| field.name() == "numeric_value")
-        };
-        let optional = self.columns("source_events", &optional).await?;
-        let limited = match self.request.settings.limit {
-            Some(_) => " WHERE v.encounter_id IN (SELECT encounter_id FROM encounters)",
-            None => "",
-        };
-        let plain = format!(
-            "SELECT encounter_id, kind, code, description, CAST(numeric_value AS DOUBLE) AS numeric_value, note, \
-                 CASE WHEN dropped IS NOT NULL THEN dropped \
-                      WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind' \
-                      WHEN code IS NULL OR code = '' THEN 'no_code' \
-                      WHEN octet_length(code) > {LONGEST_CODE} THEN 'code_too_long' END AS dropped \
-             FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, kind, code, {optional} FROM source_events) v{limited}"
+    /// The buckets of the encounters that are alive.
+    pub(super) async fn buckets(&self, labs: &Numbering) -> Result<Buckets> {
+        let values = format!(
+            "(SELECT lab['id'] AS id, lab['value'] AS value FROM \
+              (SELECT unnest(e.lab) AS lab FROM alive e WHERE {}) WHERE lab['value'] IS NOT NULL)",
+            self.is_training()
         );
-        let plain = self.engine.sql(&plain).await?;
-        self.engine.view("events", plain)?;
-        let bins = self.request.settings.lab_bins;
-        let mut found = serde_json::Map::new();
-        if bins > 1 && has_values {
-            let cumulative = format!(
-                "SELECT code, numeric_value, sum(n) OVER (PARTITION BY code ORDER BY numeric_value) AS upto, \
-                        sum(n) OVER (PARTITION BY code) AS total \
-                 FROM (SELECT v.code, v.numeric_value, count(*) AS n FROM events v JOIN encounters e ON v.encounter_id = e.encounter_id \
-                       WHERE v.kind = 'lab' AND v.dropped IS NULL AND e.dropped IS NULL AND v.numeric_value IS NOT NULL \
-                             AND NOT isnan(v.numeric_value) AND {} GROUP BY v.code, v.numeric_value)",
-                self.is_training()
-            );
-            let parts: Vec<String> = (1..bins).map(|part| format!("({part})")).collect();
-            // The value that a share of part/bins of all values does not exceed; equal ones make one bound.
-            let bounds = format!(
-                "SELECT code, array_sort(array_agg(DISTINCT bound)) AS bounds FROM ( \
-                     SELECT c.code, p.part, min(c.numeric_value) AS bound FROM ({cumulative}) c CROSS JOIN (VALUES {}) AS p(part) \
-                     WHERE c.total >= {} AND c.upto * {bins} >= p.part * c.total GROUP BY c.code, p.part) GROUP BY code",
-                parts.join(", "),
-                // A bound of few values is nearly a value.
-                self.request.settings.min_cell
-            );
-            let bounds = self.engine.sql(&bounds).await?;
-            self.engine.keep("bucketing lab values", "bounds", bounds).await?;
-            let all = self
-                .engine
-                .query("bucketing lab values", "SELECT code, bounds FROM bounds ORDER BY code")
-                .await?;
-            for batch in all {
-                let codes = cast(batch.column(0), &DataType::Utf8)
-                    .map_err(datafusion::error::DataFusionError::from)?;
-                for row in 0..batch.num_rows() {
-                    let bounds = batch.column(1).as_list::<i32>().value(row);
-                    let bounds = bounds.as_primitive::<Float64Type>().values().to_vec();
-                    found.insert(codes.as_string::<i32>().value(row).into(), json!(bounds));
-                }
+        let mut totals = vec![0; labs.codes.len()];
+        let counts = format!("SELECT id, count(*) AS n FROM {values} GROUP BY id");
+        for (id, total) in text_counts(&self.engine.query("counting lab values", &counts).await?) {
+            // A bound of few values is nearly a value.
+            if let (Ok(id), true) = (id.parse::<usize>(), total >= self.request.settings.min_cell) {
+                totals[id] = total as usize;
             }
-            summary.bucketed_labs = found.len() as u64;
-            // A lab without a bound, or an event without a value, keeps its code as it is.
-            let coded = "SELECT v.encounter_id, v.kind, v.dropped, v.note, \
-                     CASE WHEN b.code IS NULL THEN v.code \
-                          ELSE concat(v.code, '//', CAST(bucket(v.numeric_value, b.bounds) + 1 AS VARCHAR), '-of-', \
-                                      CAST(cardinality(b.bounds) + 1 AS VARCHAR)) END AS code, \
-                     CASE WHEN b.code IS NULL THEN v.description \
-                          ELSE concat(coalesce(v.description, v.code), ', ', bucket_text(v.numeric_value, b.bounds)) END AS description \
-                 FROM events v LEFT JOIN bounds b ON v.kind = 'lab' AND v.code = b.code AND v.numeric_value IS NOT NULL AND NOT isnan(v.numeric_value)";
-            let coded = self.engine.sql(coded).await?;
-            self.engine.view("coded", coded)?;
-        } else {
-            let coded = self
-                .engine
-                .sql("SELECT encounter_id, kind, dropped, note, code, description FROM events")
-                .await?;
-            self.engine.view("coded", coded)?;
         }
-        Ok(found)
+        let mut bounds = vec![];
+        for range in ranges(&totals, self.engine.room() / size_of::<f64>()) {
+            let mut found: Vec<Vec<f64>> =
+                totals[range.clone()].iter().map(|total| Vec::with_capacity(*total)).collect();
+            let some =
+                format!("SELECT id, value FROM {values} WHERE id >= {} AND id < {}", range.start, range.end);
+            let some = self.engine.sql(&some).await?;
+            let each = |batch: RecordBatch| {
+                let values = batch.column(1).as_primitive::<Float64Type>().values();
+                for (id, value) in batch.column(0).as_primitive::<UInt32Type>().values().iter().zip(values) {
+                    let id = *id as usize;
+                    if totals[id] > 0 {
+                        found[id - range.start].push(*value);
+                    }
+                }
+                Ok(())
+            };
+            self.engine.each_batch("bucketing lab values", some, each).await?;
+            bounds.extend(
+                found.into_iter().map(|values| quantiles(values, self.request.settings.lab_bins as usize)),
+            );
+        }
+        Ok(Buckets::new(labs.codes.clone(), bounds))
+    }
+}
+
+/// Labs one after the other whose values are at most so many together, or one lab with more.
+fn ranges(totals: &[usize], most: usize) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = vec![];
+    let mut held = 0;
+    for (lab, total) in totals.iter().enumerate() {
+        match ranges.last_mut() {
+            Some(range) if held + total <= most => {
+                range.end = lab + 1;
+                held += total;
+            }
+            _ => {
+                ranges.push(lab..lab + 1);
+                held = *total;
+            }
+        }
+    }
+    ranges
+}
+
+/// The values that cut all of them into equal parts, ascending: each the least that a share of part/parts does not exceed. Equal ones
+/// are one.
+fn quantiles(mut values: Vec<f64>, parts: usize) -> Vec<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let cuts =
+        (1..parts).filter_map(|part| values.get((values.len() * part).div_ceil(parts).checked_sub(1)?));
+    let mut bounds: Vec<f64> = cuts.copied().collect();
+    bounds.dedup();
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_the_least_values_that_a_share_does_not_exceed() {
+        // Of 1 2 2 2 3, the quarters end at 1.25, 2.5 and 3.75 values: all at 2. Of two times -1 and six times 0.5, at 2, 4 and 6.
+        assert_eq!(quantiles(vec![2.0, 1.0, 3.0, 2.0, 2.0], 4), [2.0]);
+        assert_eq!(quantiles(vec![0.5, -1.0, 0.5, 0.5, -1.0, 0.5, 0.5, 0.5], 4), [-1.0, 0.5]);
+        assert_eq!(quantiles(vec![7.0], 5), [7.0]);
+        assert_eq!(quantiles(vec![], 5), [0.0; 0]);
+    }
+
+    #[test]
+    fn labs_are_taken_together_as_long_as_they_fit() {
+        assert_eq!(ranges(&[3, 0, 4, 9, 1, 1], 7), [0..3, 3..4, 4..6]);
+        assert_eq!(ranges(&[], 7), [0..0; 0]);
+    }
+
+    #[test]
+    fn codes_of_buckets_are_in_order_and_a_code_that_is_recorded_as_one_is_the_same() {
+        let lab = |code: &str| Code { code: code.into(), description: Some(format!("{code}!")), count: 0 };
+        let buckets =
+            Buckets::new(vec![lab("K"), lab("Na"), lab("Na//1-of-2")], vec![vec![], vec![140.0], vec![]]);
+        let codes: Vec<&str> = buckets.codes.iter().map(|code| code.code.as_str()).collect();
+        assert_eq!(codes, ["K", "Na", "Na//1-of-2", "Na//2-of-2"]);
+        assert_eq!(buckets.numbers, [0, 0, 1, 2, 3, 2, 2]);
+        assert_eq!(buckets.codes[3].description.as_deref(), Some("Na!, over 140"));
     }
 }

@@ -2,12 +2,11 @@
 //!
 //! ```text
 //! encounters   the source's, with labels joined and a reason where one is dropped
-//! bounds       of the buckets of each lab, from the training split
 //! tally        every code that any event has, with counts
 //! codes        the same, numbered within its kind
-//! lists        the codes of each encounter, as numbers
-//! joined       encounters with their lists and links
-//! accepted     those that no rule drops, without rare codes
+//! lists        the codes of each encounter, as numbers, labs with their values
+//! alive        encounters with their lists and links that no rule has dropped yet
+//! accepted     those that no rule drops, without rare codes, values in buckets
 //! ```
 //!
 //! Rows of events never leave the engine: what comes into this program's memory is codes and counts.
@@ -18,6 +17,9 @@ mod queries;
 /// Buckets for the values of labs.
 mod buckets;
 
+/// Rules on encounters and on codes, until all of them hold.
+mod settle;
+
 /// The conditional probabilities of the training split.
 mod prior;
 
@@ -26,9 +28,8 @@ use std::path::Path;
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, UInt32Type, UInt64Type};
-use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, col};
 use gct::dataset::Assembly;
 use gct::record::{Code, CodeKind, PerKind, Vocabulary};
 use gct::split::By;
@@ -38,18 +39,29 @@ use crate::engine::{Engine, Listener, Progress, numbers, single, text_counts};
 use crate::error::{Error, Result};
 use crate::fhir;
 use crate::files::Place;
-use crate::functions::{code_count, known_ids, true_edges};
+use crate::functions::{known_ids, true_edges};
 use crate::settings::{Rare, Request};
 use crate::source::{Flatten, Value, named};
-use crate::summary::{self, Summary};
+use crate::summary::{self, Summary, TableCounts};
 use crate::tables::{self, Tables};
 use queries::{asked_tables, found_options, planned, queries};
 
 /// Columns of `encounters` that are not labels.
-const FIXED: [&str; 7] = ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped"];
+const FIXED: [&str; 8] =
+    ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped", "from_table"];
 
 /// Names that a user's labels cannot have beside those.
-const RESERVED: [&str; 4] = ["end", "dropped", "links", "given_id"];
+const RESERVED: [&str; 9] = [
+    "end",
+    "dropped",
+    "links",
+    "given_id",
+    "from_table",
+    "all_events",
+    "known_events",
+    "all_links",
+    "known_links",
+];
 
 /// A code cannot be longer.
 const LONGEST_CODE: usize = 1000;
@@ -74,17 +86,25 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     tables::outline(&engine, &request.source)?;
     let place = match request.source.description.flatten {
         Some(Flatten::Fhir) => {
-            let asked = asked_tables(&engine, request, &request.options).await?;
-            let (flat, unreadable) = fhir::flatten(&engine, &request.source, &place, &asked).await?;
-            summary.unreadable = unreadable;
+            // Which tables there will be is not known yet.
+            let all = request.source.description.tables.keys();
+            let all = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
+            let asked = asked_tables(&engine, request, &with(&request.options, &all)).await?;
+            let (flat, found) = fhir::flatten(&engine, &request.source, &place, &asked).await?;
+            (summary.resources, summary.files_empty) = (found.resources, found.files_empty);
+            summary.unreadable = found.unreadable;
             flat
         }
         None => place,
     };
-    let mut tables = Tables::new(&engine, &request.source, place, &request.differences)?;
-    let options = found_options(&engine, request, &mut tables).await?;
-    tables.read(&asked_tables(&engine, request, &options).await?, &options).await?;
-    summary.unreadable.extend(tables.finish().await?);
+    let mut tables = Tables::new(&engine, &request.source, place, &request.differences).await?;
+    let presence = tables.presence().await?;
+    let options = found_options(&engine, request, &mut tables, &presence).await?;
+    let values = with(&options, &presence);
+    tables.read(&asked_tables(&engine, request, &values).await?, &values).await?;
+    let found = tables.finish().await?;
+    summary.tables = found.rows.into_iter().map(|(name, rows)| (name, TableCounts::new(rows))).collect();
+    summary.count_unreadable(found.unreadable);
     if request.settings.strict
         && let Some(found) = summary.unreadable.first()
     {
@@ -92,23 +112,32 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     }
     summary.options = options.iter().map(|(name, value)| (name.clone(), value.json())).collect();
 
-    let mut steps = Steps { engine: &engine, request, options, labels: vec![], has_links: false };
+    let mut steps = Steps {
+        engine: &engine,
+        request,
+        options,
+        values,
+        labels: vec![],
+        has_links: false,
+        has_values: false,
+    };
     steps.relations().await?;
     steps.encounters(&mut summary).await?;
-    let bounds = steps.bounds(&mut summary).await?;
+    steps.events().await?;
     steps.tally(&mut summary).await?;
     let codes = steps.lists(&mut summary).await?;
-    let vocabulary = steps.accept(codes, &mut summary).await?;
+    let settled = steps.settle(codes, &mut summary).await?;
+    let bounds = settled.bounds_by_code();
+    let vocabulary = steps.accept(settled, &mut summary).await?;
     steps.count(&mut summary).await?;
+    debug_assert!(
+        request.settings.limit.is_some() || summary.adds_up(),
+        "every row is kept, dropped by a rule, or counted as unreadable"
+    );
+    summary.temporary = engine.temporary();
     if request.settings.strict {
-        let encounters = [
-            "absurd_time",
-            "two_subjects",
-            "two_types",
-            "no_subject_id",
-            "no_encounter_id",
-            "ends_before_start",
-        ];
+        let encounters =
+            ["absurd_time", "two_types", "no_subject_id", "no_encounter_id", "ends_before_start"];
         if let Some((rule, count)) =
             summary.dropped.iter().find(|(rule, _)| encounters.contains(&rule.as_str()))
         {
@@ -161,30 +190,45 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     Ok(summary)
 }
 
-/// What rare codes are called together: as no code is called already.
-fn group_name(codes: &[Code]) -> String {
-    let mut name = "(rare)".to_owned();
-    let mut number = 1;
-    while codes.iter().any(|code| code.code == name) {
-        number += 1;
-        name = format!("(rare {number})");
-    }
-    name
+/// What gathering the codes of encounters holds in memory for an event.
+const EVENT_BYTES: u64 = 48;
+
+/// The condition that a row is in one of several shares, after a word that begins or continues one.
+fn in_share(word: &str, id: &str, share: u64, shares: u64) -> String {
+    if shares == 1 { String::new() } else { format!("{word} share({id}, {shares}) = {share}") }
 }
 
-/// The codes of one kind, by the numbers that they have in `lists`, and the numbers that they will have.
-#[derive(Debug, Default)]
+/// Adds a count under the name of a rule, unless there is nothing to count or no rule.
+fn add(counts: &mut Vec<(String, u64)>, rule: &str, count: u64) {
+    match counts.iter_mut().find(|(known, _)| known == rule) {
+        _ if rule.is_empty() || count == 0 => {}
+        Some((_, known)) => *known += count,
+        None => counts.push((rule.to_owned(), count)),
+    }
+}
+
+/// The codes of one kind, by the numbers that they have in lists, and the numbers that they will have.
+#[derive(Debug, Clone, Default)]
 struct Numbering {
     codes: Vec<Code>,
     new: Vec<Option<u32>>,
+}
+
+/// The options of a source, with what else its queries can speak of.
+fn with(options: &BTreeMap<String, Value>, more: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    more.iter().chain(options).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 struct Steps<'a> {
     engine: &'a Engine<'a>,
     request: &'a Request,
     options: BTreeMap<String, Value>,
+    /// The options, and which tables there are.
+    values: BTreeMap<String, Value>,
     labels: Vec<String>,
     has_links: bool,
+    /// Whether events have values that go into buckets.
+    has_values: bool,
 }
 
 impl Steps<'_> {
@@ -192,7 +236,7 @@ impl Steps<'_> {
     async fn relations(&mut self) -> Result<()> {
         let description = &self.request.source.description;
         for (name, place, sql) in queries(&self.request.source)? {
-            let frame = planned(self.engine, &place, sql, &self.options).await?;
+            let frame = planned(self.engine, &place, sql, &self.values).await?;
             if description.views.iter().any(|view| view == name) {
                 self.engine.keep(&format!("making {}", name.replace('_', " ")), name, frame).await?;
                 continue;
@@ -244,7 +288,13 @@ impl Steps<'_> {
     async fn encounters(&mut self, summary: &mut Summary) -> Result<()> {
         let moment = "arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
         let text = "CAST(NULL AS VARCHAR)";
-        let optional = [("start", moment), ("prediction_time", moment), ("part", text), ("dropped", text)];
+        let optional = [
+            ("start", moment),
+            ("prediction_time", moment),
+            ("part", text),
+            ("dropped", text),
+            ("from_table", text),
+        ];
         let optional = self.columns("source_encounters", &optional).await?;
         let own: String = self.labels.iter().map(|label| format!(", {}", named(label))).collect();
         let (mut labels, mut join) = (own.clone(), "");
@@ -267,14 +317,14 @@ impl Steps<'_> {
             None => String::new(),
         };
         let sql = format!(
-            "SELECT CAST(s.encounter_id AS VARCHAR) AS encounter_id, CAST(s.subject_id AS VARCHAR) AS subject_id, s.start, s.prediction_time, s.part, \
-                 CASE WHEN s.encounter_id IS NULL THEN 'no_encounter_id' WHEN s.subject_id IS NULL THEN 'no_subject_id' \
-                 ELSE s.dropped END AS dropped{labels} \
+            "SELECT CAST(s.encounter_id AS VARCHAR) AS encounter_id, CAST(s.subject_id AS VARCHAR) AS subject_id, s.start, s.prediction_time, s.part, s.from_table, \
+                 CASE WHEN s.encounter_id IS NULL THEN 'no_encounter_id' WHEN s.dropped IS NOT NULL THEN s.dropped \
+                      WHEN s.subject_id IS NULL THEN 'no_subject_id' END AS dropped{labels} \
              FROM (SELECT encounter_id, subject_id, {optional}{own} FROM source_encounters{limit}) s{join}"
         );
         let frame = self.engine.sql(&sql).await?;
         self.engine.keep("reading encounters", "encounters", frame).await?;
-        let twice = "SELECT count(*) FROM (SELECT 1 FROM encounters WHERE encounter_id IS NOT NULL GROUP BY encounter_id HAVING count(*) > 1)";
+        let twice = "SELECT count(*) FROM (SELECT 1 FROM encounters WHERE dropped IS NULL GROUP BY encounter_id HAVING count(*) > 1)";
         let twice = single(&self.engine.query("checking encounters", twice).await?);
         if twice > 0 {
             return Err(Error::Damaged {
@@ -288,9 +338,16 @@ impl Steps<'_> {
         let counts = "SELECT dropped, count(*) AS n FROM encounters GROUP BY dropped ORDER BY dropped";
         for (rule, count) in text_counts(&self.engine.query("counting encounters", counts).await?) {
             summary.encounters_read += count;
-            if !rule.is_empty() {
-                summary.dropped.push((rule, count));
+            // One of them would get the codes of the other.
+            if rule == "two_subjects" {
+                let count = summary::shown(count, self.request.settings.min_cell);
+                return Err(Error::TwoSubjects { input: self.request.input.clone(), count });
             }
+            add(&mut summary.dropped, &rule, count);
+        }
+        let tables = "SELECT from_table, count(*) AS n FROM encounters WHERE from_table IS NOT NULL GROUP BY from_table";
+        for (table, count) in text_counts(&self.engine.query("counting encounters", tables).await?) {
+            summary.tables.entry(table).or_default().encounters = Some(count);
         }
         Ok(())
     }
@@ -335,25 +392,67 @@ impl Steps<'_> {
         )
     }
 
+    /// Events with a reason where one is dropped, as a view.
+    async fn events(&mut self) -> Result<()> {
+        let text = "CAST(NULL AS VARCHAR)";
+        let optional = [
+            ("description", text),
+            ("numeric_value", "CAST(NULL AS DOUBLE)"),
+            ("dropped", text),
+            ("note", text),
+            ("from_table", text),
+        ];
+        let has_values = {
+            let frame = self.engine.context.table("source_events").await?;
+            frame.schema().fields().iter().any(|field| field.name() == "numeric_value")
+        };
+        self.has_values = has_values && self.request.settings.lab_bins > 1;
+        let optional = self.columns("source_events", &optional).await?;
+        let limited = match self.request.settings.limit {
+            Some(_) => " WHERE v.encounter_id IN (SELECT encounter_id FROM encounters)",
+            None => "",
+        };
+        // What is no number, or beyond all numbers, goes into no bucket.
+        let value = "CAST(numeric_value AS DOUBLE)";
+        let is_finite = format!("{value} BETWEEN -{0:e} AND {0:e}", f64::MAX);
+        let events = format!(
+            "SELECT encounter_id, kind, code, description, from_table, \
+                 CASE WHEN {is_finite} THEN {value} END AS numeric_value, \
+                 nullif(concat_ws(',', note, CASE WHEN kind = 'lab' AND NOT {is_finite} THEN 'no_finite_value' END), '') AS note, \
+                 CASE WHEN dropped IS NOT NULL THEN dropped \
+                      WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind' \
+                      WHEN code IS NULL OR code = '' THEN 'no_code' \
+                      WHEN octet_length(code) > {LONGEST_CODE} THEN 'code_too_long' END AS dropped \
+             FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, kind, code, {optional} FROM source_events) v{limited}"
+        );
+        let events = self.engine.sql(&events).await?;
+        self.engine.view("events", events)
+    }
+
     /// Every code that any event has, numbered within its kind; and how many events were dropped.
     async fn tally(&self, summary: &mut Summary) -> Result<()> {
-        let tally = "SELECT kind, CASE WHEN dropped IS NULL THEN code END AS code, dropped, \
+        let tally = "SELECT kind, CASE WHEN dropped IS NULL THEN code END AS code, dropped, from_table, \
                  CASE WHEN dropped IS NULL THEN note END AS note, max(description) AS description, count(*) AS events \
-             FROM coded GROUP BY 1, 2, 3, 4";
+             FROM events GROUP BY 1, 2, 3, 4, 5";
         let tally = self.engine.sql(tally).await?;
         self.engine.keep("counting codes", "tally", tally).await?;
-        let dropped =
-            "SELECT dropped, CAST(sum(events) AS BIGINT) AS n FROM tally GROUP BY dropped ORDER BY dropped";
-        for (rule, count) in text_counts(&self.engine.query("counting codes", dropped).await?) {
+        let by = |column: &str| {
+            format!(
+                "SELECT {column}, CAST(sum(events) AS BIGINT) AS n FROM tally GROUP BY {column} ORDER BY {column}"
+            )
+        };
+        for (rule, count) in text_counts(&self.engine.query("counting codes", &by("dropped")).await?) {
             summary.events_read += count;
-            if !rule.is_empty() {
-                summary.events_dropped.push((rule, count));
+            add(&mut summary.events_dropped, &rule, count);
+        }
+        for (table, count) in text_counts(&self.engine.query("counting codes", &by("from_table")).await?) {
+            match table.as_str() {
+                "" => summary.events_derived = count,
+                _ => summary.tables.entry(table).or_default().events = Some(count),
             }
         }
         // An event can have several notes, with commas between them.
-        let noted =
-            "SELECT note, CAST(sum(events) AS BIGINT) AS n FROM tally WHERE note IS NOT NULL GROUP BY note";
-        for (notes, count) in text_counts(&self.engine.query("counting codes", noted).await?) {
+        for (notes, count) in text_counts(&self.engine.query("counting codes", &by("note")).await?) {
             for note in notes.split(',').filter(|note| !note.is_empty()) {
                 *summary.events_noted.entry(note.into()).or_default() += count;
             }
@@ -367,47 +466,101 @@ impl Steps<'_> {
 
     /// The codes of each encounter as numbers, beside the encounter; and the codes.
     async fn lists(&self, summary: &mut Summary) -> Result<PerKind<Numbering>> {
-        let list = |kind: &str| format!("array_agg(c.id) FILTER (WHERE v.kind = '{kind}') AS {kind}");
-        let lists: Vec<String> = CodeKind::ALL.iter().map(|kind| list(kind.name())).collect();
-        let lists = format!(
-            "SELECT v.encounter_id, {}, count(*) AS events FROM coded v JOIN codes c ON v.kind = c.kind AND v.code = c.code \
-             WHERE v.dropped IS NULL GROUP BY v.encounter_id",
-            lists.join(", ")
-        );
-        let lists = self.engine.sql(&lists).await?;
-        self.engine.keep("gathering codes", "lists", lists).await?;
-        let lost = "SELECT CAST(coalesce(sum(l.events), 0) AS BIGINT) FROM lists l LEFT ANTI JOIN encounters e ON l.encounter_id = e.encounter_id";
-        let lost = single(&self.engine.query("looking for lost events", lost).await?);
-        if lost > 0 {
-            match summary.events_dropped.iter_mut().find(|(rule, _)| rule == "no_encounter") {
-                Some((_, count)) => *count += lost,
-                None => summary.events_dropped.push(("no_encounter".into(), lost)),
-            }
-        }
-        let links = if self.has_links {
-            let links = "SELECT k.encounter_id, array_agg(named_struct('cause', c.id, 'effect', t.id)) AS links \
-                 FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, cause, effect FROM source_links) k \
-                 JOIN codes c ON c.kind = 'diagnosis' AND c.code = k.cause \
-                 JOIN codes t ON t.kind = 'treatment' AND t.code = k.effect GROUP BY k.encounter_id";
-            let links = self.engine.sql(links).await?;
-            self.engine.keep("gathering links", "links", links).await?;
-            ("k.links", " LEFT JOIN links k ON e.encounter_id = k.encounter_id")
-        } else {
-            ("arrow_cast(NULL, 'List(Struct(\"cause\": UInt32, \"effect\": UInt32))') AS links", "")
+        let list = |kind: CodeKind| {
+            let entry = match kind {
+                CodeKind::Lab if self.has_values => "named_struct('id', c.id, 'value', v.numeric_value)",
+                _ => "c.id",
+            };
+            let kind = kind.name();
+            format!("array_agg({entry}) FILTER (WHERE v.kind = '{kind}') AS {kind}")
         };
-        let joined = format!(
-            "SELECT e.*, l.diagnosis, l.treatment, l.lab, {} FROM encounters e LEFT JOIN lists l ON e.encounter_id = l.encounter_id{} \
-             WHERE e.dropped IS NULL",
-            links.0, links.1
-        );
-        let joined = self.engine.sql(&joined).await?;
-        if self.request.settings.min_count > 1 {
-            self.engine.keep("joining encounters", "joined", joined).await?;
+        let lists: Vec<String> = CodeKind::ALL.iter().map(|kind| list(*kind)).collect();
+        let shares = self.engine.shares(summary.events_read * EVENT_BYTES);
+        let mut parts = vec![];
+        for share in 0..shares {
+            let lists = format!(
+                "SELECT v.encounter_id, {}, count(*) AS events FROM events v JOIN codes c ON v.kind = c.kind AND v.code = c.code \
+                 WHERE v.dropped IS NULL{} GROUP BY v.encounter_id",
+                lists.join(", "),
+                in_share(" AND", "v.encounter_id", share, shares)
+            );
+            parts.push(self.engine.sql(&lists).await?);
+        }
+        self.engine.keep_all("gathering codes", "lists", parts).await?;
+        let (lost, dropped) = self.lost("lists", "events").await?;
+        add(&mut summary.events_dropped, "no_encounter", lost);
+        add(&mut summary.events_dropped, "encounter_dropped", dropped);
+        let links = if self.has_links {
+            self.links(summary).await?;
+            ("k.links, coalesce(k.links_read, 0)", " LEFT JOIN links k ON e.encounter_id = k.encounter_id")
+        } else {
+            ("arrow_cast(NULL, 'List(Struct(\"cause\": UInt32, \"effect\": UInt32))') AS links, 0", "")
+        };
+        let mut parts = vec![];
+        for share in 0..shares {
+            let joined = format!(
+                "SELECT e.*, l.diagnosis, l.treatment, l.lab, coalesce(l.events, 0) AS all_events, {} AS all_links \
+                 FROM encounters e LEFT JOIN (SELECT * FROM lists{}) l ON e.encounter_id = l.encounter_id{} \
+                 WHERE e.dropped IS NULL{}",
+                links.0,
+                in_share(" WHERE", "encounter_id", share, shares),
+                links.1,
+                in_share(" AND", "e.encounter_id", share, shares)
+            );
+            parts.push(self.engine.sql(&joined).await?);
+        }
+        let alive = if self.repeats() || shares > 1 {
+            self.engine.keep_all("joining encounters", "joined", parts).await?;
+            self.engine.context.table("joined").await?
         } else {
             // It is read once, by the rules.
-            self.engine.view("joined", joined)?;
-        }
+            parts.remove(0)
+        };
+        self.engine.view("alive", alive)?;
         self.codes().await
+    }
+
+    /// The links of each encounter between numbers of codes; and how many have no such ends.
+    async fn links(&self, summary: &mut Summary) -> Result<()> {
+        let dropped = self.columns("source_links", &[("dropped", "CAST(NULL AS VARCHAR)")]).await?;
+        let ends = format!(
+            "SELECT k.encounter_id, c.id AS cause, t.id AS effect, \
+                 CASE WHEN k.dropped IS NOT NULL THEN k.dropped WHEN k.encounter_id IS NULL THEN 'no_encounter' \
+                      WHEN c.id IS NULL THEN 'unknown_cause' WHEN t.id IS NULL THEN 'unknown_effect' END AS dropped \
+             FROM (SELECT CAST(encounter_id AS VARCHAR) AS encounter_id, cause, effect, {dropped} FROM source_links) k \
+             LEFT JOIN codes c ON c.kind = 'diagnosis' AND c.code = k.cause \
+             LEFT JOIN codes t ON t.kind = 'treatment' AND t.code = k.effect"
+        );
+        let ends = self.engine.sql(&ends).await?;
+        self.engine.keep("reading links", "link_ends", ends).await?;
+        let counts = "SELECT dropped, count(*) AS n FROM link_ends GROUP BY dropped ORDER BY dropped";
+        for (rule, count) in text_counts(&self.engine.query("counting links", counts).await?) {
+            summary.links_read += count;
+            add(&mut summary.links_dropped, &rule, count);
+        }
+        let links = "SELECT encounter_id, array_agg(named_struct('cause', cause, 'effect', effect)) AS links, \
+                 count(*) AS links_read \
+             FROM link_ends WHERE dropped IS NULL GROUP BY encounter_id";
+        let links = self.engine.sql(links).await?;
+        self.engine.keep("gathering links", "links", links).await?;
+        let (lost, dropped) = self.lost("links", "links_read").await?;
+        add(&mut summary.links_dropped, "no_encounter", lost);
+        add(&mut summary.links_dropped, "encounter_dropped", dropped);
+        Ok(())
+    }
+
+    /// How many events or links are of no encounter, and how many of one that the source drops.
+    async fn lost(&self, table: &str, count: &str) -> Result<(u64, u64)> {
+        let outside = |encounters: &str| {
+            format!(
+                "SELECT CAST(coalesce(sum(l.{count}), 0) AS BIGINT) FROM {table} l \
+                 LEFT ANTI JOIN (SELECT encounter_id FROM encounters{encounters}) e ON l.encounter_id = e.encounter_id"
+            )
+        };
+        let lost = single(&self.engine.query("looking for lost rows", &outside("")).await?);
+        let alive = outside(" WHERE dropped IS NULL");
+        let outside = single(&self.engine.query("looking for lost rows", &alive).await?);
+        Ok((lost, outside - lost))
     }
 
     async fn codes(&self) -> Result<PerKind<Numbering>> {
@@ -437,118 +590,6 @@ impl Steps<'_> {
         Ok(numberings)
     }
 
-    /// In how many rows of a table each number occurs.
-    async fn counts(&self, frame: DataFrame, kind: CodeKind, size: usize) -> Result<Vec<u64>> {
-        let count = code_count(col(kind.name()));
-        let frame = frame.aggregate(vec![], vec![count.alias("counts")])?;
-        let mut counts = vec![0; size];
-        for batch in self.engine.run("counting codes", frame).await? {
-            for row in 0..batch.num_rows() {
-                let entries = batch.column(0).as_list::<i32>().value(row);
-                let entries = entries.as_struct();
-                let ids = entries.column(0).as_primitive::<UInt32Type>().values();
-                for (id, count) in ids.iter().zip(entries.column(1).as_primitive::<UInt64Type>().values()) {
-                    counts[*id as usize] += count;
-                }
-            }
-        }
-        Ok(counts)
-    }
-
-    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the codes under new numbers.
-    async fn accept(
-        &self,
-        mut numberings: PerKind<Numbering>,
-        summary: &mut Summary,
-    ) -> Result<PerKind<Numbering>> {
-        let settings = &self.request.settings;
-        let renumbered = |numberings: &PerKind<Numbering>, frame: DataFrame| -> Result<DataFrame> {
-            let mut frame = frame;
-            for kind in CodeKind::ALL {
-                frame = frame.with_column(kind.name(), known_ids(col(kind.name()), &numberings[kind].new))?;
-            }
-            Ok(frame)
-        };
-        if settings.min_count > 1 {
-            let distinct = renumbered(&numberings, self.engine.context.table("joined").await?)?;
-            for kind in CodeKind::ALL {
-                let counts = self.counts(distinct.clone(), kind, numberings[kind].codes.len()).await?;
-                let numbering = &mut numberings[kind];
-                let is_rare = |id: usize| counts[id] < settings.min_count;
-                let rare = (0..counts.len()).filter(|id| counts[*id] > 0 && is_rare(*id)).count();
-                summary.rare[kind] = rare as u64;
-                let group = (settings.rare == Rare::Group && rare > 0).then(|| {
-                    let code = group_name(&numbering.codes);
-                    numbering.codes.push(Code {
-                        code,
-                        description: Some(format!(
-                            "a {} that fewer than {} encounters have",
-                            kind.name(),
-                            settings.min_count
-                        )),
-                        count: 0,
-                    });
-                    numbering.codes.len() as u32 - 1
-                });
-                for id in (0..counts.len()).filter(|id| is_rare(*id)) {
-                    numbering.new[id] = group;
-                }
-            }
-        }
-        let mut rules: Vec<(String, Expr)> = vec![];
-        let length = |kind: CodeKind| datafusion::functions_nested::expr_fn::cardinality(col(kind.name()));
-        for kind in CodeKind::ALL {
-            let (min, max) = (settings.min_codes[kind], settings.max_codes[kind]);
-            if min > 0 {
-                rules.push((format!("too_few_{}", kind.name()), length(kind).lt(lit(min))));
-            }
-            rules.push((format!("too_many_{}", kind.name()), length(kind).gt(lit(max))));
-        }
-        let mut rule = lit(datafusion::common::ScalarValue::Utf8(None));
-        for (name, breaks) in rules.iter().rev() {
-            rule = datafusion::logical_expr::when(breaks.clone(), lit(name.as_str())).otherwise(rule)?;
-        }
-        let edges = true_edges(
-            [col("links"), col("diagnosis"), col("treatment")],
-            [&numberings.diagnosis.new, &numberings.treatment.new],
-        );
-        let frame = renumbered(&numberings, self.engine.context.table("joined").await?)?;
-        let frame = frame.with_column("links", edges)?.with_column("dropped", rule)?;
-        self.engine.keep("applying rules", "accepted", frame).await?;
-        let counts = self
-            .engine
-            .query("counting encounters", "SELECT dropped, count(*) AS n FROM accepted GROUP BY dropped")
-            .await?;
-        let counts: BTreeMap<String, u64> = text_counts(&counts).into_iter().collect();
-        summary.encounters_kept = counts.get("").copied().unwrap_or(0);
-        for (name, _) in rules {
-            if let Some(count) = counts.get(&name) {
-                summary.dropped.push((name, *count));
-            }
-        }
-        // Codes that are left get dense numbers, in the order that they have.
-        let kept = self.engine.sql("SELECT * FROM accepted WHERE dropped IS NULL").await?;
-        for kind in CodeKind::ALL {
-            let counts = self.counts(kept.clone(), kind, numberings[kind].codes.len()).await?;
-            let numbering = &mut numberings[kind];
-            let mut next = 0;
-            numbering.new = counts
-                .iter()
-                .map(|count| {
-                    (*count > 0).then(|| {
-                        next += 1;
-                        next - 1
-                    })
-                })
-                .collect();
-            numbering.codes.iter_mut().zip(&counts).for_each(|(code, count)| code.count = *count);
-            summary.vocabulary[kind] = u64::from(next);
-            let total: u64 = counts.iter().sum();
-            summary.codes_per_encounter[kind] = total as f64 / summary.encounters_kept.max(1) as f64;
-        }
-        Ok(numberings)
-    }
-
     /// Subjects, labels and edges of what is kept. A label that is known nowhere is none.
     async fn count(&mut self, summary: &mut Summary) -> Result<()> {
         let subjects = "SELECT count(*), count(*) FILTER (WHERE n > 1) FROM \
@@ -558,6 +599,10 @@ impl Steps<'_> {
         let mut counts = vec![
             "coalesce(sum(cardinality(links)), 0)".to_owned(),
             "count(*) FILTER (WHERE cardinality(links) > 0)".into(),
+            "coalesce(sum(all_events), 0)".into(),
+            "coalesce(sum(known_events), 0)".into(),
+            "coalesce(sum(all_links), 0)".into(),
+            "coalesce(sum(known_links), 0)".into(),
         ];
         for label in &self.labels {
             let label = named(label);
@@ -572,10 +617,13 @@ impl Steps<'_> {
         let counts = format!("SELECT {} FROM accepted WHERE dropped IS NULL", counts.join(", "));
         let counts = numbers(&self.engine.query("counting labels", &counts).await?);
         (summary.edges, summary.encounters_with_edges) = (counts[0], counts[1]);
+        (summary.events_kept, summary.links_kept) = (counts[3], counts[5]);
+        add(&mut summary.events_dropped, "rare_code", counts[2] - counts[3]);
+        add(&mut summary.links_dropped, "end_left_out", counts[4] - counts[5]);
         summary.labels = self
             .labels
             .iter()
-            .zip(counts[2..].chunks(2))
+            .zip(counts[6..].chunks(2))
             .map(|(label, counts)| (label.clone(), counts[0], counts[1]))
             .filter(|(_, _, known)| *known > 0)
             .collect();
@@ -619,7 +667,7 @@ impl Steps<'_> {
         let no_lab_edges = "CASE WHEN cardinality(links) > 0 THEN \
             arrow_cast(make_array(), 'List(Struct(\"treatment\": UInt32, \"lab\": UInt32))') END";
         let kept = format!(
-            "SELECT * EXCEPT(links), CASE WHEN cardinality(links) > 0 THEN links END AS links, {no_lab_edges} AS treatment_lab \
+            "SELECT * EXCEPT(links, all_events, known_events, all_links, known_links, from_table), CASE WHEN cardinality(links) > 0 THEN links END AS links, {no_lab_edges} AS treatment_lab \
              FROM accepted WHERE dropped IS NULL"
         );
         let frame = self

@@ -37,7 +37,7 @@ pub(super) async fn planned(
     // No query has run yet, so the engine's words hold no values.
     let refuse =
         |error: DataFusionError| Error::Source { place: place.into(), problem: error.strip_backtrace() };
-    engine.context.sql(&sql).await.map_err(refuse)
+    engine.foreign_sql(&sql).await.map_err(refuse)
 }
 
 /// The tables that the queries of a source read with these options. An option that is not known yet could ask for any.
@@ -67,14 +67,16 @@ pub(super) async fn found_options(
     engine: &Engine<'_>,
     request: &Request,
     tables: &mut Tables<'_>,
+    presence: &BTreeMap<String, Value>,
 ) -> Result<BTreeMap<String, Value>> {
     let mut options = request.options.clone();
     for (name, choice) in &request.source.description.options {
         if let (true, Some(sql)) = (choice.is_open(&options[name]), &choice.default_sql) {
             let place = &request.source.place;
-            let asked = Engine::tables_of(planned(engine, place, sql, &options).await?)?;
-            tables.read(&asked, &options).await?;
-            let frame = planned(engine, place, sql, &options).await?;
+            let values = super::with(&options, presence);
+            let asked = Engine::tables_of(planned(engine, place, sql, &values).await?)?;
+            tables.read(&asked, &values).await?;
+            let frame = planned(engine, place, sql, &values).await?;
             let found = engine.run("looking at the tables", frame).await?;
             options.insert(name.clone(), found_value(&found, choice));
         }

@@ -17,6 +17,7 @@ use crate::source::{Column, ColumnKind, Source, Table, Value, named};
 mod reader;
 
 use reader::Reader;
+pub(crate) use reader::is_utf16;
 
 /// How the user's tables differ from what the source expects.
 #[derive(Debug, Clone, Default)]
@@ -61,11 +62,22 @@ pub(crate) struct Tables<'a> {
     read: BTreeSet<String>,
     /// What the user says of columns, as far as it is of use.
     heeded: BTreeSet<String>,
-    unreadable: Vec<Unreadable>,
+    /// The table that the input is, if it is a single file.
+    single: Option<String>,
+    counted: Counted,
+}
+
+/// What was found in the tables of a source.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// The rows of each table that has files, those that cannot be read included.
+    pub(crate) rows: BTreeMap<String, u64>,
+    /// Rows that could not be read.
+    pub(crate) unreadable: Vec<Unreadable>,
 }
 
 impl<'a> Tables<'a> {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         engine: &'a Engine<'a>,
         source: &'a Source,
         place: Place,
@@ -77,8 +89,20 @@ impl<'a> Tables<'a> {
             let (name, value) = ("table".into(), given.clone());
             return Err(Error::Choice { name, value, allowed: known.join(", ") });
         }
-        let (read, heeded, unreadable) = (BTreeSet::new(), BTreeSet::new(), vec![]);
-        Ok(Tables { engine, source, place, differences, read, heeded, unreadable })
+        let (read, heeded, counted) = (BTreeSet::new(), BTreeSet::new(), Counted::default());
+        let mut tables = Tables { engine, source, place, differences, read, heeded, single: None, counted };
+        tables.single = tables.single().await?.map(str::to_owned);
+        Ok(tables)
+    }
+
+    /// Which tables are there, as `has_NAME`, for queries to which no rows and no table are different things.
+    pub(crate) async fn presence(&self) -> Result<BTreeMap<String, Value>> {
+        let mut presence = BTreeMap::new();
+        for (name, table) in &self.source.description.tables {
+            let is_there = !self.files(name, table).await?.is_empty();
+            presence.insert(format!("has_{name}"), Value::Flag(is_there));
+        }
+        Ok(presence)
     }
 
     /// Reads these tables, if that was not done yet.
@@ -128,7 +152,9 @@ impl<'a> Tables<'a> {
                 self.heeded.insert(given.clone());
             }
         }
-        self.unreadable.extend(reader.register_groups(groups).await?);
+        let found = reader.register_groups(groups).await?;
+        self.counted.rows.insert(name.to_owned(), found.rows);
+        self.counted.unreadable.extend(found.unreadable);
         Ok(())
     }
 
@@ -164,26 +190,43 @@ impl<'a> Tables<'a> {
                 }
                 files => Ok(files),
             },
-            None if place.is_file && self.single() != Some(name) => Ok(vec![]),
+            None if place.is_file && self.single.as_deref() != Some(name) => Ok(vec![]),
+            None if place.is_file => Ok(place.all()),
             None if table.files.is_empty() => place.table(name, &own),
             None => place.table(name, &table.files),
         }
     }
 
-    /// The table that a single file is: the only one that is needed.
-    fn single(&self) -> Option<&str> {
+    /// The table that a single file is: the only one that is needed; or of several the one that its name or its columns fit.
+    async fn single(&self) -> Result<Option<&'a str>> {
+        if !self.place.is_file {
+            return Ok(None);
+        }
         let description = &self.source.description;
         let mut needed =
             description.tables.iter().filter(|(_, table)| !table.optional && table.builtin.is_none());
         match (needed.next(), needed.next()) {
-            (Some((name, _)), None) => Some(name),
-            (None, _) => description.any_of.first().map(String::as_str),
-            _ => None,
+            (Some((name, _)), None) => return Ok(Some(name)),
+            (None, _) => {}
+            _ => return Ok(None),
         }
+        for name in &description.any_of {
+            if self.place.is_called(&description.tables[name].files) {
+                return Ok(Some(name));
+            }
+        }
+        for name in &description.any_of {
+            let table = &description.tables[name];
+            let reader = Reader { engine: self.engine, name, table, differences: self.differences };
+            if reader.fits(&self.place.all()).await? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(description.any_of.first().map(String::as_str))
     }
 
-    /// What could not be read, after everything was that had to be.
-    pub(crate) async fn finish(self) -> Result<Vec<Unreadable>> {
+    /// What was found, after everything was read that had to be.
+    pub(crate) async fn finish(self) -> Result<Counted> {
         let description = &self.source.description;
         let unread = || description.tables.iter().filter(|(name, _)| !self.read.contains(*name));
         for (given, theirs) in
@@ -204,7 +247,7 @@ impl<'a> Tables<'a> {
             let (place, found) = (self.place.name.clone(), self.place.names());
             return Err(Error::MissingTables { place, tables: any_of.clone(), found });
         }
-        Ok(self.unreadable)
+        Ok(self.counted)
     }
 }
 
@@ -279,12 +322,13 @@ pub(crate) async fn register_labels(
         columns: BTreeMap::from([("encounter_id".to_owned(), id)]),
         one_per: None,
         plain_tabs: false,
+        told_by: None,
         lists: BTreeMap::new(),
     };
     let name = "given";
     let reader = Reader { engine, name, table: &table, differences };
     let groups = reader.groups(&files).await?;
-    let header: Vec<String> = groups[0].schema.fields().iter().map(|field| field.name().clone()).collect();
+    let header = groups[0].header();
     let id = reader.find("encounter_id", &table.columns["encounter_id"], &header);
     let mut labels = Labels::default();
     for (position, label) in header.into_iter().enumerate().filter(|(position, _)| Some(*position) != id) {
@@ -305,7 +349,7 @@ pub(crate) async fn register_labels(
     }
     let reader = Reader { engine, name, table: &table, differences };
     let groups = reader.groups(&files).await?;
-    if let Some(found) = reader.register_groups(groups).await?.first() {
+    if let Some(found) = reader.register_groups(groups).await?.unreadable.first() {
         return Err(Error::Labels { problem: found.first.clone() });
     }
     let columns: String = labels.names.iter().map(|label| format!(", {}", named(label))).collect();

@@ -1,5 +1,6 @@
 //! The files of one table: which columns they have, how they become a typed table, and what is wrong with them.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use flate2::read::MultiGzDecoder;
 use gct::error::system_error;
 
 use super::{Differences, Unreadable};
-use crate::columns::{Typed, convert, no_list, null};
+use crate::columns::{Typed, convert, is_far, no_list, null};
 use crate::engine::{Engine, Progress, single, text_counts};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 use crate::files::{File, Format, store_error, unreadable};
 use crate::locate::{self, Dialect, For, Looked};
 use crate::source::{Column, ColumnKind, Table, named};
@@ -34,6 +35,50 @@ pub(super) struct Group {
     dialect: Dialect,
 }
 
+impl Group {
+    fn is_parquet(&self) -> bool {
+        self.files[0].format == Format::Parquet
+    }
+
+    /// The names of its columns.
+    pub(super) fn header(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+}
+
+/// How many rows a table has, and which of them cannot be read.
+pub(super) struct Counted {
+    pub(super) rows: u64,
+    pub(super) unreadable: Vec<Unreadable>,
+}
+
+/// The query for the columns of a table in files of one kind, each under its number since names can be anything; `unreadable`, the
+/// number of the first column whose value cannot be read; and `has_line_break`, whether a field of the row has one.
+fn select(typed: &[(String, Typed)], group: &Group, raw: &str) -> String {
+    let columns =
+        typed.iter().enumerate().map(|(number, (_, column))| format!("{} AS c{number}", column.sql));
+    let mut columns: Vec<String> = columns.collect();
+    let cases: Vec<String> = typed
+        .iter()
+        .enumerate()
+        .filter_map(|(number, (_, column))| {
+            Some(format!("WHEN {} THEN {number}", column.unreadable.as_ref()?))
+        })
+        .collect();
+    columns.push(if cases.is_empty() {
+        "CAST(NULL AS BIGINT) AS unreadable".into()
+    } else {
+        format!("CAST(CASE {} END AS BIGINT) AS unreadable", cases.join(" "))
+    });
+    let fields: Vec<String> = group.schema.fields().iter().map(|field| named(field.name())).collect();
+    columns.push(if group.is_parquet() || !group.dialect.has_quotes {
+        "false AS has_line_break".into()
+    } else {
+        format!("has_line_break({}) AS has_line_break", fields.join(", "))
+    });
+    format!("SELECT {} FROM {raw}", columns.join(", "))
+}
+
 /// What reads the files of one table.
 pub(super) struct Reader<'a> {
     pub(super) engine: &'a Engine<'a>,
@@ -44,30 +89,16 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     /// The table of these files.
-    pub(super) async fn register_groups(&self, groups: Vec<Group>) -> Result<Vec<Unreadable>> {
-        let (mut selects, mut conditions) = (vec![], vec![]);
+    pub(super) async fn register_groups(&self, groups: Vec<Group>) -> Result<Counted> {
+        let mut selects = vec![];
         let mut must_convert = false;
         for (position, group) in groups.iter().enumerate() {
             let raw = format!("raw_{}_{position}", self.name);
             self.register_raw(&raw, group)?;
-            let typed = self.typed(group)?;
-            must_convert |= group.files[0].format != Format::Parquet;
-            let mut columns: Vec<String> =
-                typed.iter().map(|(name, column)| format!("{} AS {}", column.sql, named(name))).collect();
-            let cases: Vec<String> = typed
-                .iter()
-                .filter_map(|(name, column)| {
-                    Some(format!("WHEN {} THEN '{name}'", column.unreadable.as_ref()?))
-                })
-                .collect();
-            must_convert |= !cases.is_empty();
-            columns.push(if cases.is_empty() {
-                "CAST(NULL AS VARCHAR) AS unreadable".into()
-            } else {
-                format!("CASE {} END AS unreadable", cases.join(" "))
-            });
-            conditions.push(!cases.is_empty());
-            selects.push(format!("SELECT {} FROM {raw}", columns.join(", ")));
+            let typed = self.typed(group, &self.far_columns(group, &raw).await?)?;
+            must_convert |=
+                !group.is_parquet() || typed.iter().any(|(_, column)| column.unreadable.is_some());
+            selects.push(select(&typed, group, &raw));
         }
         let all = self.engine.sql(&selects.join(" UNION ALL ")).await?;
         let kept = format!("typed_{}", self.name);
@@ -80,13 +111,40 @@ impl Reader<'_> {
             self.engine.view(&kept, all)?;
         }
         let names: Vec<String> =
-            self.table.columns.keys().chain(self.table.lists.keys()).map(|name| named(name)).collect();
+            self.names().enumerate().map(|(number, name)| format!("c{number} AS {}", named(name))).collect();
         let readable = format!("SELECT {} FROM {kept} WHERE unreadable IS NULL", names.join(", "));
         let readable = self.engine.sql(&readable).await?;
         self.engine.view(self.name, readable)?;
-        self.check_rows(&groups, &kept).await?;
+        let rows = self.count_rows(&groups, &kept).await?;
         self.check_key(&groups).await?;
-        if conditions.contains(&true) { self.count_unreadable(&groups, &kept).await } else { Ok(vec![]) }
+        self.check_quotes(&groups, &kept).await?;
+        let unreadable = self.count_unreadable(&groups, &kept).await?;
+        Ok(Counted { rows, unreadable })
+    }
+
+    /// The names of the columns, in the order of their numbers.
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.table.columns.keys().chain(self.table.lists.keys())
+    }
+
+    /// The columns of moments of which some are outside of the calendar. Statistics of Parquet say so without a look at the rows.
+    async fn far_columns(&self, group: &Group, raw: &str) -> Result<BTreeSet<String>> {
+        let mut far = BTreeSet::new();
+        let times = self.table.columns.iter().filter(|(_, column)| column.kind == ColumnKind::Time);
+        for (name, column) in times.filter(|_| group.is_parquet()) {
+            let Some(position) = self.find(name, column, &group.header()) else { continue };
+            let field = group.schema.field(position);
+            let Some(is_far) = is_far(&named(field.name()), field.data_type()) else { continue };
+            let any = format!("SELECT count(*) FROM (SELECT 1 FROM {raw} WHERE {is_far} LIMIT 1)");
+            match self.engine.query("looking at times", &any).await {
+                Ok(found) if single(&found) == 0 => {}
+                Ok(_) => drop(far.insert(field.name().clone())),
+                Err(error) => {
+                    return Err(self.located(std::slice::from_ref(group), error, For::Damage).await);
+                }
+            }
+        }
+        Ok(far)
     }
 
     /// Files by their columns, so that shards with another order of columns are not mixed up.
@@ -112,6 +170,23 @@ impl Reader<'_> {
             }
         }
         Ok(groups)
+    }
+
+    /// Whether files have the columns of this table, and the one that tells it from others.
+    pub(super) async fn fits(&self, files: &[File]) -> Result<bool> {
+        let Some(group) = (match self.groups(files).await {
+            Ok(groups) => groups.into_iter().next(),
+            Err(Error::MissingColumn { .. } | Error::NoHeader { .. } | Error::Delimiter { .. }) => None,
+            Err(error) => return Err(error),
+        }) else {
+            return Ok(false);
+        };
+        let header = group.header();
+        let has = |name: &String| header.iter().any(|found| found.eq_ignore_ascii_case(name));
+        let needed = |(name, column): (&String, &Column)| {
+            column.optional || self.find(name, column, &header).is_some()
+        };
+        Ok(self.table.columns.iter().all(needed) && self.table.told_by.iter().all(has))
     }
 
     async fn parquet_schema(&self, file: &File) -> Result<SchemaRef> {
@@ -148,6 +223,7 @@ impl Reader<'_> {
 
     async fn csv_schema(&self, file: &File) -> Result<(SchemaRef, Dialect)> {
         let head = file.head(&self.engine.context, HEAD).await?;
+        check_encoding(file, &head)?;
         let mut dialect = self.dialect(self.delimiter(file));
         let mut header = header(file, &head, dialect)?;
         if header.is_empty() {
@@ -186,8 +262,10 @@ impl Reader<'_> {
                     return Err(Error::Delimiter { file: file.name.clone(), found, expected, flag });
                 }
             }
-            let expected: Vec<String> = self.table.columns.keys().cloned().collect();
-            if !header.iter().all(|name| is_name(name)) {
+            // What is not certain to be a header can be a patient.
+            if !header.iter().all(|name| is_name(name)) || !self.is_header(&header) {
+                let own = self.table.columns.iter().filter(|(_, column)| column.kind != ColumnKind::Day);
+                let expected = own.map(|(name, _)| name.clone()).collect();
                 return Err(Error::NoHeader { file: file.name.clone(), expected });
             }
             return Err(Error::MissingColumn { file: file.name.clone(), column, found: header });
@@ -197,12 +275,28 @@ impl Reader<'_> {
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && is_name(&pair[0])) {
             return Err(Error::SameColumn { file: file.name.clone(), column: twice[0].clone() });
         }
-        let fields: Vec<Field> = header.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
-        Ok((Arc::new(Schema::new(fields)), dialect))
+        let mut names = BTreeSet::new();
+        let fields = header.iter().enumerate().map(|(position, name)| {
+            let name = if names.insert(name) { name.clone() } else { unnamed(position) };
+            Field::new(name, DataType::Utf8, true)
+        });
+        Ok((Arc::new(Schema::new(fields.collect::<Vec<_>>())), dialect))
+    }
+
+    /// Whether a first line names columns: one of them at least is called as one that is read, or nearly so.
+    fn is_header(&self, line: &[String]) -> bool {
+        let names = |(name, column): (&String, &Column)| {
+            self.find(name, column, line).is_some()
+                || std::iter::once(name).chain(&column.aliases).any(|name| nearest(name, line).is_some())
+        };
+        self.table.columns.iter().any(names)
     }
 
     /// The position of a column in a file: under the name that the user gave, its own, or another that it can have.
     pub(super) fn find(&self, name: &str, column: &Column, header: &[String]) -> Option<usize> {
+        if let (ColumnKind::Day, Some(other)) = (column.kind, column.aliases.first()) {
+            return self.find(other, self.table.columns.get(other)?, header);
+        }
         let position = |wanted: &str| {
             let exact = header.iter().position(|found| found == wanted);
             exact.or_else(|| header.iter().position(|found| found.eq_ignore_ascii_case(wanted)))
@@ -250,9 +344,8 @@ impl Reader<'_> {
     }
 
     /// The queries for all columns of the table.
-    fn typed(&self, group: &Group) -> Result<Vec<(String, Typed)>> {
-        let file = &group.files[0];
-        let header: Vec<String> = group.schema.fields().iter().map(|field| field.name().clone()).collect();
+    fn typed(&self, group: &Group, far: &BTreeSet<String>) -> Result<Vec<(String, Typed)>> {
+        let (file, header) = (&group.files[0], group.header());
         let mut typed = vec![];
         for (name, column) in &self.table.columns {
             typed.push((
@@ -261,8 +354,9 @@ impl Reader<'_> {
                     Some(position) => {
                         let field = group.schema.field(position);
                         let raw = named(field.name());
-                        let mut typed = convert(column.kind, &raw, field.data_type())
-                            .ok_or_else(|| other_type(file, field, column.kind))?;
+                        let mut typed =
+                            convert(column.kind, &raw, field.data_type(), far.contains(field.name()))
+                                .ok_or_else(|| other_type(file, field, column.kind))?;
                         if file.format != Format::Parquet && locate::is_one_line(name, column.kind) {
                             typed.unreadable = Some(format!("strpos({raw}, chr(10)) > 0"));
                         }
@@ -291,7 +385,7 @@ impl Reader<'_> {
             let mut columns = vec![];
             for (_, column) in found {
                 let field = group.schema.field_with_name(column).map_err(DataFusionError::from)?;
-                let text = convert(ColumnKind::Text, &named(column), field.data_type());
+                let text = convert(ColumnKind::Text, &named(column), field.data_type(), false);
                 columns.push(text.ok_or_else(|| other_type(file, field, ColumnKind::Text))?.sql);
             }
             let sql = if columns.is_empty() {
@@ -309,7 +403,7 @@ impl Reader<'_> {
         if !matches!(error, Error::Engine { .. }) {
             return error;
         }
-        for group in groups.iter().filter(|group| group.files[0].format != Format::Parquet) {
+        for group in groups.iter().filter(|group| !group.is_parquet()) {
             for file in &group.files {
                 match self.first_problem(file, group.dialect, what).await {
                     Ok(Some(problem)) => return problem,
@@ -332,20 +426,46 @@ impl Reader<'_> {
         Ok(locate::first_problem(&file.name, bytes, file.format, dialect, what))
     }
 
-    /// Refuses a table without rows.
-    async fn check_rows(&self, groups: &[Group], kept: &str) -> Result<()> {
-        let rows = self.engine.query("counting rows", &format!("SELECT 1 FROM {kept} LIMIT 1")).await;
-        match rows {
-            Ok(rows)
-                if rows.iter().all(|batch| batch.num_rows() == 0)
-                    && self.table.builtin.is_none()
-                    && !self.table.optional =>
-            {
+    /// Counts the rows, and refuses a table that must have some and has none.
+    async fn count_rows(&self, groups: &[Group], kept: &str) -> Result<u64> {
+        let rows = self.engine.query("counting rows", &format!("SELECT count(*) FROM {kept}")).await;
+        match rows.map(|rows| single(&rows)) {
+            Ok(0) if self.table.builtin.is_none() && !self.table.optional => {
                 Err(Error::Empty { file: groups[0].files[0].name.clone() })
             }
-            Ok(_) => Ok(()),
+            Ok(rows) => Ok(rows),
             Err(error) => Err(self.located(groups, error, For::Damage).await),
         }
+    }
+
+    /// Refuses files in which an open quote swallows rows, in whatever column: nobody could count those.
+    async fn check_quotes(&self, groups: &[Group], kept: &str) -> Result<()> {
+        let broken = format!("SELECT count(*) FROM (SELECT 1 FROM {kept} WHERE has_line_break LIMIT 1)");
+        if single(&self.engine.query("looking for open quotes", &broken).await?) == 0 {
+            return Ok(());
+        }
+        for group in groups.iter().filter(|group| !group.is_parquet() && group.dialect.has_quotes) {
+            let columns = self.looked(group);
+            for file in &group.files {
+                if let Some(problem) =
+                    self.first_problem(file, group.dialect, For::Swallowed(&columns)).await?
+                {
+                    return Err(problem);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that are read, and where a group has them.
+    fn looked(&self, group: &Group) -> Vec<Looked> {
+        let header = group.header();
+        let columns = self.table.columns.iter().filter(|(_, column)| column.kind != ColumnKind::Day);
+        let looked = columns.filter_map(|(name, column)| {
+            let position = self.find(name, column, &header)?;
+            Some(Looked { name: header[position].clone(), position, kind: column.kind })
+        });
+        looked.collect()
     }
 
     /// Refuses a key that occurs twice.
@@ -366,9 +486,8 @@ impl Reader<'_> {
             return Ok(());
         }
         let column = self.table.key.join(", ");
-        for group in groups.iter().filter(|group| group.files[0].format != Format::Parquet) {
-            let header: Vec<String> =
-                group.schema.fields().iter().map(|field| field.name().clone()).collect();
+        for group in groups.iter().filter(|group| !group.is_parquet()) {
+            let header = group.header();
             let positions: Vec<usize> = (self.table.key.iter())
                 .filter_map(|name| self.find(name, &self.table.columns[name], &header))
                 .collect();
@@ -393,61 +512,65 @@ impl Reader<'_> {
         let counts = format!(
             "SELECT unreadable, count(*) AS n FROM {kept} WHERE unreadable IS NOT NULL GROUP BY unreadable ORDER BY unreadable"
         );
+        let names: Vec<&String> = self.names().collect();
         let mut found = vec![];
-        for (column, rows) in text_counts(&self.engine.query("counting rows", &counts).await?) {
-            let spec = &self.table.columns[&column];
-            if locate::is_one_line(&column, spec.kind)
-                && let Some(open_quote) =
-                    self.first_in(groups, &column, |looked| For::Swallowed(looked)).await?
-            {
-                // One such row may stand for thousands.
-                return Err(open_quote);
-            }
-            let first = self.first_in(groups, &column, |looked| For::Values(looked)).await?;
-            let first = match first {
-                Some(problem) => problem.to_string(),
-                None => self.other_values(groups, &column).to_string(),
-            };
+        for (number, rows) in text_counts(&self.engine.query("counting rows", &counts).await?) {
+            let column = number.parse::<usize>().map_or("", |number| names[number]);
+            let first = self.first_in(groups, column).await?;
+            let first = first
+                .map_or_else(|| format!("column `{column}` of `{}`", self.name), |first| first.to_string());
             found.push(Unreadable { first, column: format!("{}.{column}", self.name), rows });
         }
         Ok(found)
     }
 
-    /// A column of a Parquet file that holds other values than it should, in a row that is not known.
-    fn other_values(&self, groups: &[Group], column: &str) -> Error {
-        let (spec, file) = (&self.table.columns[column], &groups[0].files[0]);
-        let header: Vec<String> =
-            groups[0].schema.fields().iter().map(|field| field.name().clone()).collect();
-        let found = self.find(column, spec, &header).map(|position| groups[0].schema.field(position));
-        let found = found.map_or("other values", |field| match field.data_type() {
-            found if found.is_integer() => "other whole numbers",
-            found if found.is_floating() => "other numbers",
-            _ => "other text",
-        });
-        let (file, column) = (file.name.clone(), column.to_owned());
-        Error::ColumnType { file, column, expected: spec.kind.name(), found: found.into() }
-    }
-
-    /// The first problem of a column in files of text.
-    async fn first_in(
-        &self,
-        groups: &[Group],
-        column: &str,
-        what: fn(&[Looked]) -> For<'_>,
-    ) -> Result<Option<Error>> {
+    /// The first value of a column that cannot be read.
+    async fn first_in(&self, groups: &[Group], column: &str) -> Result<Option<Error>> {
         let spec = &self.table.columns[column];
         for group in groups {
-            let header: Vec<String> =
-                group.schema.fields().iter().map(|field| field.name().clone()).collect();
+            let header = group.header();
             let Some(position) = self.find(column, spec, &header) else { continue };
             let looked = [Looked { name: header[position].clone(), position, kind: spec.kind }];
-            for file in group.files.iter().filter(|file| file.format != Format::Parquet) {
-                if let Some(problem) = self.first_problem(file, group.dialect, what(&looked)).await? {
-                    return Ok(Some(problem));
+            for file in &group.files {
+                let problem = if group.is_parquet() {
+                    self.first_row(file, group, column, &looked[0]).await?
+                } else {
+                    self.first_problem(file, group.dialect, For::Values(&looked)).await?
+                };
+                if problem.is_some() {
+                    return Ok(problem);
                 }
             }
         }
         Ok(None)
+    }
+
+    /// The first row of a Parquet file whose value of a column cannot be read.
+    async fn first_row(
+        &self,
+        file: &File,
+        group: &Group,
+        column: &str,
+        looked: &Looked,
+    ) -> Result<Option<Error>> {
+        let one = Group { files: vec![file.clone()], schema: group.schema.clone(), dialect: group.dialect };
+        let raw = format!("raw_{}_file", self.name);
+        self.register_raw(&raw, &one)?;
+        let typed = self.typed(&one, &self.far_columns(&one, &raw).await?)?;
+        let condition =
+            typed.into_iter().find(|(name, _)| name == column).and_then(|(_, column)| column.unreadable);
+        let Some(condition) = condition else { return Ok(None) };
+        self.engine.tell(Progress { step: "looking for the row", rows: 0, total: None })?;
+        let row = self.engine.first_row(&format!("SELECT {condition} FROM {raw}")).await?;
+        let found = match group.schema.field(looked.position).data_type() {
+            found if found.is_integer() => "other whole numbers",
+            found if found.is_floating() => "other numbers",
+            found if found.is_temporal() => "times that are too far away",
+            _ => "other text",
+        };
+        let problem = format!("expected {}, found {found}", looked.kind.name());
+        let (file, column) = (file.name.clone(), looked.name.clone());
+        Ok(row.map(|row| Error::Row { file, row, column, problem }))
     }
 }
 
@@ -457,6 +580,22 @@ fn is_name(field: &str) -> bool {
     field.len() <= 64
         && field.starts_with(|first: char| first.is_alphabetic() || first == '_')
         && field.chars().all(is_plain)
+}
+
+/// Refuses text of two bytes per letter, which spreadsheets write.
+fn check_encoding(file: &File, head: &[u8]) -> Result<()> {
+    let mut first = vec![];
+    match file.format {
+        // What cannot be unpacked is found by whoever reads it.
+        Format::CsvGz => drop(MultiGzDecoder::new(head).take(4).read_to_end(&mut first)),
+        _ => first.extend(head.iter().take(4)),
+    }
+    if is_utf16(&first) { Err(Error::Encoding { file: file.name.clone() }) } else { Ok(()) }
+}
+
+/// Whether a text begins as UTF-16 does: with a mark, or with an ASCII letter and half of the next.
+pub(crate) fn is_utf16(first: &[u8]) -> bool {
+    matches!(first, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=255, 0, 1..=255] | [1..=255, 0, 1..=255, 0])
 }
 
 /// The names in the first line of a text file.

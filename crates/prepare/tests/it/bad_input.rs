@@ -39,7 +39,8 @@ fn a_missing_table_names_what_is_there() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), &[("eicu/patients.csv", "patientunitstayid\n1\n"), ("eicu/diagnosis.csv", "a\n1\n")]);
     let said = failure(home.path(), "eicu eicu --table admissiondx=eicu/diagnosis.csv --out data");
-    let other = "error: eicu/diagnosis.csv: no column `admitdxenteredoffset`; it has: a\n";
+    let other =
+        "error: eicu/diagnosis.csv: its first line does not name the expected columns: admitdxentered";
     assert!(said.starts_with(other), "{said}");
     let said = failure(home.path(), "eicu eicu --out data");
     assert!(
@@ -247,6 +248,9 @@ fn a_first_line_that_is_no_header_is_not_shown() {
         ),
         "{said}"
     );
+    // Nor one whose every field could be a name.
+    let said = event_failure("Smith,John,dx,PATIENT4711\nMiller,Jane,rx,a\n".as_bytes(), "");
+    assert!(!said.contains("Smith") && !said.contains("4711"), "{said}");
 }
 
 #[test]
@@ -263,20 +267,167 @@ fn what_is_said_of_columns_and_delimiters_is_heeded_or_refused() {
 }
 
 #[test]
-fn encounters_that_make_no_sense_are_refused_when_asked() {
+fn two_patients_with_one_encounter_are_refused() {
     let home = tempfile::tempdir().unwrap();
     write(
         home.path(),
-        &[("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n2,s,dx,I10\n2,{SECRET},rx,a\n"))],
+        &[
+            ("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n2,s,dx,I10\n2,{SECRET},rx,a\n")),
+            (
+                "fhir/all.ndjson",
+                "{\"resourceType\": \"Encounter\", \"id\": \"1\", \"subject\": {\"reference\": \"Patient/a\"}}\n\
+                 {\"resourceType\": \"Encounter\", \"id\": \"1\", \"subject\": {\"reference\": \"Patient/b\"}}\n",
+            ),
+        ],
     );
-    assert_eq!(
-        super::json(home.path(), "events e.csv --dry-run")["dropped"],
-        serde_json::json!({"two_subjects": 1})
+    let said = failure(home.path(), "events e.csv --dry-run");
+    assert!(said.starts_with("error: e.csv: 1 encounters have events of two subjects"), "{said}");
+    let said = failure(home.path(), "events e.csv --dry-run --min-cell 5");
+    assert!(said.starts_with("error: e.csv: <5 encounters have events of two subjects"), "{said}");
+    let said = failure(home.path(), "fhir fhir --dry-run");
+    assert!(said.starts_with("error: fhir: 2 encounters have events of two subjects"), "{said}");
+}
+
+#[test]
+fn a_quote_that_opens_anywhere_and_closes_rows_later_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let table = |open: usize, close: usize, column: usize| -> String {
+        let rows = (1..=60).map(|row| {
+            let mut cells = [
+                format!("{row}"),
+                format!("{SECRET}{row}"),
+                "dx".into(),
+                "I10".into(),
+                "text".into(),
+                "note".into(),
+            ];
+            if row == open {
+                cells[column].insert(0, '"');
+            }
+            if row == close {
+                cells[column].push('"');
+            }
+            cells.join(",") + "\n"
+        });
+        format!("{HEADER},description,note\n{}", rows.collect::<String>())
+    };
+    for (open, close, column) in
+        [(10, 40, 4), (10, 40, 5), (10, 11, 4), (10, 11, 5), (60, 61, 5), (59, 99, 5)]
+    {
+        write(home.path(), &[("e.csv", &table(open, close, column))]);
+        if open == 60 {
+            // It swallows nothing, since nothing follows.
+            prepare(home.path(), "events e.csv --dry-run --min-codes 0").assert().success();
+            continue;
+        }
+        let said = failure(home.path(), "events e.csv --dry-run --min-codes 0");
+        let name = ["description", "note"][column - 4];
+        let expected = format!(
+            "error: e.csv: row {open}: column `{name}`: holds rows that follow it: a quote is left open\n"
+        );
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    // Text can have lines, and commas in them.
+    let text =
+        format!("{HEADER},description\n1,s,dx,I10,\"a, b\nc, d, e, f, g\nh\"\n2,s,dx,I10,\"x\ny, z\"\n");
+    write(home.path(), &[("e.csv", &text)]);
+    let counts = super::json(home.path(), "events e.csv --dry-run --min-codes 0");
+    assert_eq!(counts["events_kept"], 2);
+}
+
+#[test]
+fn names_of_labels_can_be_anything_and_are_never_code() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("e.csv", &format!("{HEADER}\n1,s,dx,I10\n1,s,rx,a\n2,s,dx,I10\n2,s,rx,a\n"))]);
+    for name in
+        ["x' WHEN true THEN 'y", "patient's wish", "unreadable", "c0", "has_line_break", "a \"\"b\"\"", "$1"]
+    {
+        let quoted = format!("\"{name}\"");
+        write(home.path(), &[("l.csv", &format!("encounter_id,{quoted}\n1,1.0\n2,0.0\n"))]);
+        let counts = super::json(home.path(), "events e.csv --dry-run --labels l.csv");
+        assert_eq!(counts["labels"], serde_json::json!({name.replace("\"\"", "\""): 1}));
+        write(home.path(), &[("l.csv", &format!("encounter_id,{quoted}\n1,1.0\n2,{SECRET}\n"))]);
+        let said = failure(home.path(), "events e.csv --dry-run --labels l.csv");
+        assert!(said.starts_with("error: l.csv: row 2: column `"), "{said}");
+    }
+}
+
+#[test]
+fn a_source_can_only_ask() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            ("e.csv", "id\n1\n"),
+            ("mine/source.toml", "about = \"\"\nexample = \"\"\n[tables.e.columns]\nid = \"id\"\n"),
+            ("mine/events.sql", "SELECT id AS encounter_id, 'lab' AS kind, id AS code FROM e"),
+        ],
     );
-    let said = failure(home.path(), "events e.csv --dry-run --strict");
-    assert!(said.starts_with("error: 1 encounters dropped: two_subjects "), "{said}");
-    let said = failure(home.path(), "events e.csv --dry-run --strict --min-cell 5");
-    assert!(said.starts_with("error: <5 encounters dropped: two_subjects "), "{said}");
+    for statement in [
+        "COPY (SELECT 1 AS encounter_id, 1 AS subject_id) TO 'stolen.csv'",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'e.csv'",
+        "CREATE TABLE t AS SELECT 1 AS encounter_id, 1 AS subject_id",
+        "SET datafusion.execution.batch_size = 1",
+        "DROP TABLE e",
+    ] {
+        write(home.path(), &[("mine/encounters.sql", statement)]);
+        let said = failure(home.path(), "sql e.csv --source mine --dry-run");
+        assert!(said.starts_with("error: mine/encounters.sql: "), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn rows_of_parquet_that_cannot_be_read_are_placed() {
+    let home = tempfile::tempdir().unwrap();
+    let rows = |bad: &str| {
+        format!(
+            "SELECT CAST(n AS VARCHAR) AS encounter_id, 's' AS subject_id, CASE WHEN n % 2 = 0 THEN 'dx' ELSE 'rx' END AS kind, \
+             'c' AS code, CASE WHEN n IN ({bad}) THEN '{SECRET}' ELSE '2020-01-01' END AS time \
+             FROM (SELECT unnest(generate_series(1, 30000)) AS n) ORDER BY n"
+        )
+    };
+    for (part, bad) in [(0, "0"), (1, "20001, 20002"), (2, "3")] {
+        super::write_parquet(&home.path().join(format!("e/events/{part}.parquet")), &rows(bad)).await;
+    }
+    let said = failure(home.path(), "events e --dry-run --strict --min-codes 0");
+    let expected = "error: e/events/1.parquet: row 20001: column `time`: expected a date or time, found other text (refused";
+    assert!(said.starts_with(expected), "{said}");
+    let counts = super::json(home.path(), "events e --dry-run --min-codes 0");
+    assert_eq!(counts["tables"]["events"]["unreadable"], 3);
+}
+
+#[test]
+fn text_of_two_bytes_per_letter_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let text = format!("{HEADER}\n1,{SECRET},dx,I10\n");
+    for mark in ["\u{feff}", ""] {
+        let bytes: Vec<u8> = format!("{mark}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        std::fs::write(home.path().join("e.csv"), bytes).unwrap();
+        assert_eq!(
+            failure(home.path(), "events e.csv --dry-run"),
+            "error: e.csv: expected UTF-8 text, found UTF-16\n\
+             hint: convert it first: iconv -f UTF-16 -t UTF-8 e.csv > NEW\n"
+        );
+    }
+}
+
+#[tokio::test]
+async fn times_that_are_too_far_away_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    super::write_parquet(
+        &home.path().join("p/events.parquet"),
+        "SELECT '1' AS encounter_id, 's' AS subject_id, kind, 'c' AS code, arrow_cast(t, 'Timestamp(Microsecond, None)') AS time \
+         FROM (VALUES ('dx', 0), ('rx', 0), ('dx', 9223372036854775807), ('rx', -9223372036854775807)) AS v(kind, t)",
+    )
+    .await;
+    let rows = format!(
+        "{HEADER},time\n1,s,dx,c,2020-01-01\n1,s,rx,c,9999-12-31\n1,s,dx,c,12020-01-01\n1,s,rx,c,262000-01-01\n"
+    );
+    write(home.path(), &[("c/events.csv", &rows)]);
+    for place in ["p", "c"] {
+        let counts = super::json(home.path(), &format!("events {place} --dry-run"));
+        assert_eq!(counts["tables"]["events"], serde_json::json!({"rows": 4, "unreadable": 2, "events": 2}));
+    }
 }
 
 #[test]
@@ -341,7 +492,13 @@ async fn an_index_of_pandas_is_no_label_and_any_other_column_is_named_with_what_
         ("day.parquet", "day", "date32"),
     ] {
         let said = failure(home.path(), &format!("events e.csv --dry-run --labels {name}"));
-        let expected = format!("error: {name}: column `{column}`: expected true or false, found {found}\n");
+        let row = match name {
+            "age.parquet" | "share.parquet" => "row 1: ",
+            "word.parquet" => "row 2: ",
+            _ => "",
+        };
+        let expected =
+            format!("error: {name}: {row}column `{column}`: expected true or false, found {found}\n");
         assert!(said.starts_with(&expected), "{said}");
     }
 }

@@ -45,7 +45,7 @@ fn wide_claims_have_one_encounter_for_all_segments() {
         lines(&home.path().join("data")),
         [
             "101 of 00013D: ICD9DX:0380 ICD9DX:4580 ICD9DX:7802 ICD9DX:V4501 | HCPCS:99213 ICD9PROC:0066 | , readmission=true, mortality=false",
-            "102 of 00013D: ICD9DX:7802 | ICD9PROC:0066 | , readmission=false, mortality=true",
+            "102 of 00013D: ICD9DX:7802 | ICD9PROC:0066 | , readmission=?, mortality=true",
             "103 of 00016F: ICD9DX:486 | HCPCS:A0428 | , readmission=false, mortality=false",
             "201 of 00016F: ICD9DX:V5841 | HCPCS:00102 | , readmission=?, mortality=false",
             "202 of 00018A: ICD9DX:V5841 | HCPCS:00102 | , readmission=?, mortality=?",
@@ -67,7 +67,33 @@ fn prescriptions_find_their_claims_by_date() {
     );
     assert_eq!(counts["dropped"], json!({"other_type": 2}));
     assert_eq!(counts["events_noted"], json!({"linked_by_date": 1}));
-    assert_eq!(counts["events_dropped"], json!({"no_encounter": 1}));
+    assert_eq!(counts["events_dropped"], json!({"no_encounter": 1, "encounter_dropped": 4}));
+    let upper = json(home.path(), "claims synpuf --types INPATIENT --dry-run");
+    assert_eq!(upper["dropped"], json!({"other_type": 2}));
+}
+
+#[test]
+fn a_single_file_is_what_its_name_or_its_columns_say() {
+    let home = tempfile::tempdir().unwrap();
+    let (name, wide) = SYNPUF[0];
+    write(
+        home.path(),
+        &[
+            SYNPUF[0],
+            ("x.csv", &wide.replace("CLM_THRU_DT", "CLM_THRU_DT,CLM_ADMSN_DT").replace(",2010", ",,2010")),
+        ],
+    );
+    let (_, outpatient) = SYNPUF[1];
+    write(home.path(), &[("y.csv", outpatient), LINES[0]]);
+    for (file, layout, types) in
+        [(name, "wide", "inpatient"), ("y.csv", "wide", "outpatient"), (LINES[0].0, "long", "inpatient")]
+    {
+        for flags in [String::new(), format!("--layout {layout}")] {
+            let counts = json(home.path(), &format!("claims {file} --dry-run --types {types} {flags}"));
+            assert_eq!(counts["options"]["layout"], layout, "{file}");
+            assert!(counts["encounters_kept"].as_u64() > Some(0), "{file}: {counts}");
+        }
+    }
 }
 
 /// A row per claim line.
@@ -95,9 +121,9 @@ fn long_claims_are_recognised_and_types_of_codes_say_what_they_are() {
     assert_eq!(
         lines(&home.path().join("data")),
         [
-            // Admitted again after 31 days.
+            // Admitted again after 31 days, and the claims go on until then.
             "c1 of p1: ICD10CM:I10 | ICD10PCS:0016070 | LOINC:718-7, readmission=false, mortality=false",
-            "c2 of p1: ICD9DX:0010 | NDC:00049398025 | , readmission=false, mortality=true",
+            "c2 of p1: ICD9DX:0010 | NDC:00049398025 | , readmission=?, mortality=true",
             "c3 of p2: ICD10CM:I10 | CPT:99213 | , readmission=?, mortality=false",
         ]
     );
@@ -137,9 +163,9 @@ async fn shards_and_tables_can_have_identifiers_of_different_types() {
     assert_eq!(
         lines(&home.path().join("data")),
         [
-            "101 of 00013D: ICD9DX:0380 | ICD9PROC:0066 | , readmission=false, mortality=true",
-            "201 of 00016F: ICD9DX:V5841 | HCPCS:00102 | , readmission=?, mortality=false",
-            "202 of 00018A: ICD9DX:V5841 | HCPCS:00102 | , readmission=?, mortality=?",
+            "101 of 00013D: ICD9DX:0380 | ICD9PROC:0066 | , mortality=true",
+            "201 of 00016F: ICD9DX:V5841 | HCPCS:00102 | , mortality=false",
+            "202 of 00018A: ICD9DX:V5841 | HCPCS:00102 | , mortality=?",
         ]
     );
 }

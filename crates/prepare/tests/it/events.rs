@@ -183,15 +183,24 @@ fn the_same_bytes_come_with_any_number_of_threads_and_little_memory() {
 fn bounds_of_buckets_are_those_of_the_training_split() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), &[("visits.csv", &many())]);
-    json(home.path(), "events visits.csv --out data --lab-bins 4 --min-codes 0");
-    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    for flags in
+        ["--min-codes 0", "--min-codes 1 --max-codes lab=1", "--min-count 12 --min-codes 0 --max-codes lab=1"]
+    {
+        check_bounds(home.path(), flags);
+    }
+}
+
+/// The bounds are the quantiles of the values of training encounters that are written.
+fn check_bounds(home: &Path, flags: &str) {
+    json(home, &format!("events visits.csv --out data --force --lab-bins 4 {flags}"));
+    let dataset = Dataset::open(&home.join("data")).unwrap();
     let bounds = &dataset.manifest().source.findings["lab_bounds"];
     let split = Split::by_hash(0, By::Subject);
     let training: BTreeSet<String> = (dataset.encounters().unwrap().map(Result::unwrap))
         .filter(|encounter| split.part(encounter) == gct::split::Part::Train)
         .map(|encounter| encounter.id.as_str().to_owned())
         .collect();
-    assert!(bounds.as_object().unwrap().len() > 10);
+    assert!(bounds.as_object().unwrap().len() > 5, "{flags}");
     for (lab, found) in bounds.as_object().unwrap() {
         let mut values: Vec<f64> = (many().lines().map(|line| line.split(',').collect::<Vec<_>>()))
             .filter(|row| row[3] == lab && training.contains(row[0]))
@@ -202,8 +211,66 @@ fn bounds_of_buckets_are_those_of_the_training_split() {
         let mut expected: Vec<f64> =
             (1..4).map(|part| values[(values.len() * part).div_ceil(4) - 1]).collect();
         expected.dedup();
-        assert_eq!(found, &json!(expected), "{lab}");
+        assert_eq!(found, &json!(expected), "{lab} with {flags}");
     }
+}
+
+#[test]
+fn what_is_dropped_late_is_counted_too() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "in/events.csv",
+                "encounter_id,subject_id,kind,code\n1.0,a,dx,I10\n1,a,rx,pill\n1,a,rx,rare\n2,b,dx,I10\n2,b,rx,pill\n\
+                 3,c,dx,I10\n9,d,dx,\n",
+            ),
+            ("in/encounters.csv", "encounter_id,start\n1,2020-01-01\n7,2020-01-01\n"),
+            (
+                "in/links.csv",
+                "encounter_id,cause,effect\n1,I10,pill\n1,I10,pill\n1,I10,rare\n1,I11,pill\n1,I10,scan\n3,I10,pill\n8,I10,pill\n",
+            ),
+        ],
+    );
+    let counts = json(home.path(), "events in --dry-run --min-count 2");
+    assert_eq!(
+        counts["dropped"],
+        json!({"no_events": 1, "too_few_diagnosis": 1, "too_few_treatment": 1}),
+        "{counts}"
+    );
+    assert_eq!(counts["events_dropped"], json!({"no_code": 1, "encounter_dropped": 1, "rare_code": 1}));
+    assert_eq!(counts["events_kept"], 4);
+    assert_eq!(
+        counts["links_dropped"],
+        json!({"unknown_cause": 1, "unknown_effect": 1, "no_encounter": 1, "encounter_dropped": 1, "end_left_out": 1})
+    );
+    assert_eq!(
+        (&counts["links_read"], &counts["links_kept"], &counts["edges"]),
+        (&json!(7), &json!(2), &json!(1))
+    );
+}
+
+#[test]
+fn values_go_to_disk_where_memory_is_small() {
+    let home = tempfile::tempdir().unwrap();
+    let mut text = "encounter_id,subject_id,kind,code,numeric_value\n".to_owned();
+    for row in 0..400_000_u64 {
+        let value = row.wrapping_mul(6_364_136_223_846_793_005) as f64 / 1e9;
+        text += &format!("v{0},s{0},lab,L{1},{value}\n", row / 20, row % 7);
+    }
+    write(home.path(), &[("e.csv", &text)]);
+    let all = json(home.path(), "events e.csv --dry-run --min-codes 0");
+    let small = json(home.path(), "events e.csv --dry-run --min-codes 0 --memory-limit 100M");
+    assert_eq!(all, small);
+    assert_eq!(all["bucketed_labs"], 7);
+    let shown = prepare(home.path(), "events e.csv --dry-run --min-codes 0").assert().success();
+    let shown = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
+    assert!(
+        shown.contains("\nTemporary files in ")
+            && shown.ends_with(" are deleted.\nNothing else was written.\n"),
+        "{shown}"
+    );
 }
 
 #[test]

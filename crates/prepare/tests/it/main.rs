@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod claims;
+mod conservation;
 mod eicu;
 mod events;
 mod fhir;

@@ -294,3 +294,38 @@ fn labels_of_unknown_subjects_are_counted() {
          hint: no label is of a subject that has events; are labels and events of the same dataset?\n"
     );
 }
+
+#[test]
+fn a_stay_is_open_until_the_next_boundary() {
+    let home = tempfile::tempdir().unwrap();
+    let event = |day: u32, code: &str| format!("1,2020-01-{day:02},{code}\n");
+    let stay = |day: u32| event(day, &format!("ICD10CM/{day}")) + &event(day, &format!("RxNorm/{day}"));
+    // A discharge of nothing; two admissions with one discharge; then one at the moment of the next admission, twice.
+    let data = format!(
+        "subject_id,time,code\n{}{}{}{}{}{}{}{}{}{}{}{}{}",
+        event(1, "DISCHARGE"),
+        event(2, "ADMISSION"),
+        stay(3),
+        event(4, "ADMISSION"),
+        stay(5),
+        event(6, "DISCHARGE"),
+        stay(7),
+        event(8, "DISCHARGE") + &event(8, "ADMISSION"),
+        stay(9),
+        event(10, "DISCHARGE") + &event(10, "ADMISSION"),
+        stay(11),
+        event(12, "DISCHARGE"),
+        stay(13),
+    );
+    write(home.path(), &[("data.csv", &data)]);
+    let counts = json(home.path(), "meds data.csv --encounters admission --out data");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [3, 5, 9, 11]
+            .iter()
+            .enumerate()
+            .map(|(place, day)| format!("1:{} of 1: ICD10CM/{day} | RxNorm/{day} | ", place + 1))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(counts["events_dropped"], json!({"no_encounter": 4, "visit_boundary": 9}));
+}

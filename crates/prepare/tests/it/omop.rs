@@ -76,10 +76,10 @@ fn standard_concepts_have_vocabularies_and_events_find_their_visits_by_date() {
         lines(&home.path().join("data")),
         [
             "1 of 7: 0010 SNOMED:59621000 | RxNorm:313782 | LOINC:718-7//1-of-2, readmission=true, mortality=false",
-            "2 of 7: SNOMED:59621000 | SNOMED:399208008 | LOINC:718-7//2-of-2, readmission=false, mortality=false",
+            "2 of 7: SNOMED:59621000 | SNOMED:399208008 | LOINC:718-7//2-of-2, readmission=?, mortality=false",
             "3 of 7: SNOMED:59621000 | RxNorm:313782 | LOINC:718-7, readmission=?, mortality=false",
             "4 of 8: SNOMED:44054006 | RxNorm:313782 | 3009542=SNOMED:10828004, readmission=false, mortality=false",
-            "5 of 8: SNOMED:59621000 | RxNorm:313782 | 3009542=9189, readmission=false, mortality=true",
+            "5 of 8: SNOMED:59621000 | RxNorm:313782 | 3009542=9189, readmission=?, mortality=true",
         ]
     );
     assert_eq!(
@@ -105,7 +105,13 @@ fn options_choose_visits_and_what_becomes_of_events() {
     assert_eq!(plain["encounters_kept"], 5);
     assert_eq!(plain["events_dropped"]["no_encounter"], 4);
     assert_eq!(plain["events_noted"], json!({"source_value_taken": 1}));
-    assert_eq!(counts("--visits 9201,262")["dropped"], json!({"other_visit_type": 1}));
+    for visits in ["9201,262", "Inpatient", "inpatient,9201"] {
+        assert_eq!(counts(&format!("--visits {visits}"))["dropped"], json!({"other_visit_type": 1}));
+    }
+    let said = prepare(home.path(), "omop cdm --dry-run --visits ward").assert().code(2);
+    let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+    let expected = "error: option `visits`: ward is not allowed; expected whole numbers, or emergency, inpatient, outpatient";
+    assert!(said.starts_with(expected), "{said}");
     assert_eq!(counts("--unmapped drop")["events_dropped"]["unmapped"], 2);
     assert_eq!(counts("--after-discharge keep")["events_dropped"]["after_discharge"], json!(null));
     assert_eq!(counts("--measurements none")["vocabulary"]["lab"], 0);
@@ -146,17 +152,11 @@ fn codes_of_the_source_stay_text_and_a_day_goes_to_the_visit_that_began_last() {
     json(home.path(), "omop CDM --concepts source --link-by-date --out data");
     assert_eq!(
         lines(&home.path().join("data")),
-        [
-            "-10 of 7: 0010 | 00.66 | gas, readmission=false, mortality=true",
-            "-11 of 7: 401.9 | 00.66 | , readmission=?, mortality=false",
-        ]
+        ["-10 of 7: 0010 | 00.66 | gas, mortality=true", "-11 of 7: 401.9 | 00.66 | , mortality=false",]
     );
     // Among the visits that are taken.
     json(home.path(), "omop CDM --link-by-date --visits 9201 --out standard");
-    assert_eq!(
-        lines(&home.path().join("standard")),
-        ["-10 of 7: 320128 | 4163872 | gas, readmission=false, mortality=true"]
-    );
+    assert_eq!(lines(&home.path().join("standard")), ["-10 of 7: 320128 | 4163872 | gas, mortality=true"]);
 }
 
 #[tokio::test]
@@ -184,10 +184,7 @@ async fn tables_can_be_parquet_with_types_of_their_own() {
     }
     write(home.path(), &[("cdm/death.csv", "person_id,death_date\n7,2020-01-02\n")]);
     json(home.path(), "omop cdm --link-by-date --out data");
-    assert_eq!(
-        lines(&home.path().join("data")),
-        ["10 of 7: 320128 | 1127433 | , readmission=false, mortality=true"]
-    );
+    assert_eq!(lines(&home.path().join("data")), ["10 of 7: 320128 | 1127433 | , mortality=true"]);
 }
 
 #[test]
@@ -205,4 +202,77 @@ fn concepts_are_read_as_athena_writes_them() {
     let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
     let described = dataset.vocabulary().treatment.iter().find(|code| code.code == "SNOMED:399208008");
     assert_eq!(described.unwrap().description.as_deref(), Some("\"Plain chest X-ray"));
+}
+
+#[test]
+fn a_visit_without_an_end_is_over_with_its_first_day() {
+    let home = tempfile::tempdir().unwrap();
+    let person = "person_id,visit_occurrence_id";
+    write(
+        home.path(),
+        &[
+            (
+                "cdm/visit_occurrence.csv",
+                &format!("{person},visit_concept_id,visit_start_date,visit_end_date\n7,1,9201,2020-01-01,\n"),
+            ),
+            (
+                "cdm/condition_occurrence.csv",
+                &format!(
+                    "{person},condition_concept_id,condition_start_date\n7,1,5,2020-01-01\n7,1,6,2023-01-01\n"
+                ),
+            ),
+            (
+                "cdm/procedure_occurrence.csv",
+                &format!("{person},procedure_concept_id,procedure_date\n7,1,8,2020-01-01\n"),
+            ),
+            ("cdm/death.csv", "person_id,death_date\n"),
+        ],
+    );
+    let counts = json(home.path(), "omop cdm --out data");
+    // A table of deaths without rows says that nobody died.
+    assert_eq!(lines(&home.path().join("data")), ["1 of 7: 5 | 8 | , mortality=false"]);
+    assert_eq!(counts["events_dropped"], json!({"after_first_day": 1}));
+}
+
+#[test]
+fn days_are_those_of_the_place_and_observation_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let person = "person_id,visit_occurrence_id";
+    write(
+        home.path(),
+        &[
+            (
+                "cdm/visit_occurrence.csv",
+                &format!(
+                    "{person},visit_concept_id,visit_start_datetime,visit_end_datetime\n\
+                     1,1,9201,2020-01-01T10:00:00-05:00,2020-01-02T23:30:00-05:00\n\
+                     2,2,9201,2020-01-01T10:00:00-05:00,2020-01-02T10:00:00-05:00\n\
+                     3,3,9201,2020-01-01T10:00:00-05:00,2020-01-02T10:00:00-05:00\n\
+                     4,4,9202,2020-06-01T10:00:00-05:00,2020-06-02T10:00:00-05:00\n"
+                ),
+            ),
+            (
+                "cdm/condition_occurrence.csv",
+                &format!(
+                    "{person},condition_concept_id,condition_start_datetime\n1,1,5,2020-01-02T23:00:00-05:00\n\
+                     2,2,5,2020-01-01\n3,3,5,2020-01-01\n4,4,5,2020-06-01\n"
+                ),
+            ),
+            ("cdm/death.csv", "person_id,death_date\n1,2020-01-02\n"),
+            (
+                "cdm/observation_period.csv",
+                "person_id,observation_period_end_date\n2,2020-01-20\n3,2020-02-20\n",
+            ),
+        ],
+    );
+    json(home.path(), "omop cdm --out data --min-codes treatment=0");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "1 of 1: 5 |  | , readmission=?, mortality=true",
+            "2 of 2: 5 |  | , readmission=?, mortality=false",
+            "3 of 3: 5 |  | , readmission=false, mortality=false",
+            "4 of 4: 5 |  | , readmission=?, mortality=false",
+        ]
+    );
 }

@@ -35,7 +35,7 @@ fn reasons_are_diagnoses_and_true_edges() {
         lines(&home.path().join("data")),
         [
             "e1 of p1: SNOMED:1 | RXNORM:77 SNOMED:10 | LOINC:L1//1-of-2 LOINC:L2=fine, SNOMED:1>SNOMED:10, readmission=true, mortality=false",
-            "e2 of p1: SNOMED:1 | SNOMED:10 | LOINC:L1//2-of-2, SNOMED:1>SNOMED:10, readmission=false, mortality=true",
+            "e2 of p1: SNOMED:1 | SNOMED:10 | LOINC:L1//2-of-2, SNOMED:1>SNOMED:10, readmission=?, mortality=true",
             "e3 of p2: SNOMED:2 | RXNORM:77 | , readmission=?, mortality=false",
         ]
     );
@@ -83,4 +83,44 @@ fn an_admission_within_another_is_no_readmission_and_what_has_no_end_is_unknown(
         ]
     );
     assert_eq!(counts["events_dropped"], json!({"no_code": 1}));
+}
+
+#[test]
+fn readmission_is_unknown_where_nobody_could_have_seen_it() {
+    let home = tempfile::tempdir().unwrap();
+    let encounters = "Id,START,STOP,PATIENT,ENCOUNTERCLASS\n\
+        alive,2020-01-01,2020-01-02,p1,Inpatient\n\
+        died,2020-01-01,2020-01-02,p2,inpatient\n\
+        died_later,2020-01-01,2020-01-02,p3,inpatient\n\
+        died_then,2020-01-01,2020-01-02,p4,inpatient\n\
+        again,2020-01-20T10:00:00,2020-01-21T23:30:00-05:00,p4,inpatient\n\
+        recent,2020-03-01,2020-03-02,p5,inpatient\n";
+    let patients = "Id,DEATHDATE\np1,\np2,2020-01-02\np3,2020-01-30\np4,2020-01-21\np5,\n";
+    let ids = ["alive", "died", "died_later", "died_then", "again", "recent"];
+    let codes = ids.map(|id| format!("{id},1\n")).concat();
+    write(
+        home.path(),
+        &[
+            ("csv/encounters.csv", encounters),
+            ("csv/patients.csv", patients),
+            ("csv/conditions.csv", &format!("ENCOUNTER,CODE\n{codes}")),
+            ("csv/procedures.csv", &format!("ENCOUNTER,CODE\n{codes}")),
+        ],
+    );
+    json(home.path(), "synthea csv --out data");
+    let labels: Vec<String> = lines(&home.path().join("data"))
+        .iter()
+        .map(|line| format!("{} {}", line.split(' ').next().unwrap(), line.split(" | , ").nth(1).unwrap()))
+        .collect();
+    assert_eq!(
+        labels,
+        [
+            "again readmission=?, mortality=true",
+            "alive readmission=false, mortality=false",
+            "died readmission=?, mortality=true",
+            "died_later readmission=?, mortality=false",
+            "died_then readmission=true, mortality=false",
+            "recent readmission=?, mortality=false",
+        ]
+    );
 }

@@ -1,0 +1,271 @@
+//! Rules on encounters, rules on codes, and bounds of buckets depend on each other: an encounter with too few codes takes its codes
+//! out of the counts and its values out of the bounds, and a code that is too rare then can leave another encounter with too few. All
+//! of them hold for the dataset that is written. So they are applied to the encounters that are left until none is dropped any more,
+//! which ends, since no encounter comes back.
+
+use std::collections::BTreeMap;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{UInt32Type, UInt64Type};
+use datafusion::common::ScalarValue;
+use datafusion::dataframe::DataFrame;
+use datafusion::functions_nested::expr_fn::cardinality;
+use datafusion::logical_expr::{Expr, col, lit, when};
+use gct::record::{Code, CodeKind, PerKind};
+
+use super::buckets::Buckets;
+use super::{Numbering, Steps, add};
+use crate::engine::{numbers, single, text_counts};
+use crate::error::Result;
+use crate::functions::{code_count, known_count, known_ids, true_edges, true_links};
+use crate::settings::Rare;
+use crate::summary::Summary;
+
+/// What holds for the encounters that are left.
+pub(super) struct Settled {
+    /// The codes, rare ones without a new number or with that of their group.
+    numberings: PerKind<Numbering>,
+    buckets: Option<Buckets>,
+}
+
+impl Settled {
+    /// The bounds of each lab that has any.
+    pub(super) fn bounds_by_code(&self) -> serde_json::Map<String, serde_json::Value> {
+        self.buckets.as_ref().map(Buckets::json).unwrap_or_default()
+    }
+
+    /// Lists of the codes of a kind in `alive`, as they are recorded: values in buckets, repetitions included.
+    fn recorded(&self, kind: CodeKind) -> Expr {
+        match (&self.buckets, kind) {
+            (Some(buckets), CodeKind::Lab) => buckets.codes(col("lab")),
+            _ => col(kind.name()),
+        }
+    }
+
+    /// The same under new numbers, ascending, each once.
+    fn known(&self, kind: CodeKind) -> Expr {
+        known_ids(self.recorded(kind), &self.numberings[kind].new)
+    }
+
+    /// The links between known codes.
+    fn edges(&self, of: fn([Expr; 3], [&[Option<u32>]; 2]) -> Expr) -> Expr {
+        of(
+            [col("links"), self.known(CodeKind::Diagnosis), self.known(CodeKind::Treatment)],
+            [&self.numberings.diagnosis.new, &self.numberings.treatment.new],
+        )
+    }
+}
+
+impl Steps<'_> {
+    /// Whether what one rule drops can change what another says.
+    pub(super) fn repeats(&self) -> bool {
+        self.request.settings.min_count > 1 || self.has_values
+    }
+
+    /// Leaves only encounters in `alive` for which all rules hold, if these depend on each other.
+    pub(super) async fn settle(&self, codes: PerKind<Numbering>, summary: &mut Summary) -> Result<Settled> {
+        let mut grouped = PerKind::from_fn(|_| self.request.settings.rare == Rare::Group);
+        for round in 1.. {
+            let settled = self.rules_of(&codes, &mut grouped, summary).await?;
+            if !self.repeats() {
+                return Ok(settled);
+            }
+            let alive =
+                self.engine.context.table("alive").await?.with_column("dropped", self.rule(&settled)?)?;
+            self.engine.view("ruled", alive)?;
+            if !self.drop_encounters(summary, "ruled").await? {
+                return Ok(settled);
+            }
+            let left = self.engine.sql("SELECT * FROM ruled WHERE dropped IS NULL").await?;
+            let name = format!("alive_{round}");
+            self.engine.keep("applying rules", &name, left).await?;
+            let left = self.engine.context.table(&name).await?;
+            self.engine.view("alive", left)?;
+            let before = if round == 1 { "joined".to_owned() } else { format!("alive_{}", round - 1) };
+            self.engine.forget(&before)?;
+        }
+        unreachable!("every round but the last drops an encounter")
+    }
+
+    /// Bounds and rare codes of the encounters that are alive.
+    async fn rules_of(
+        &self,
+        codes: &PerKind<Numbering>,
+        grouped: &mut PerKind<bool>,
+        summary: &mut Summary,
+    ) -> Result<Settled> {
+        let mut numberings = codes.clone();
+        let buckets = if self.has_values { Some(self.buckets(&codes.lab).await?) } else { None };
+        if let Some(buckets) = &buckets {
+            numberings.lab = buckets.numbering();
+            summary.bucketed_labs = buckets.labs();
+        }
+        let mut settled = Settled { numberings, buckets };
+        if self.request.settings.min_count > 1 {
+            self.leave_out_rare(&mut settled, grouped, summary).await?;
+        }
+        Ok(settled)
+    }
+
+    /// Takes the new numbers of rare codes, or gives them that of a group. A group that is itself rare is none, from then on.
+    async fn leave_out_rare(
+        &self,
+        settled: &mut Settled,
+        grouped: &mut PerKind<bool>,
+        summary: &mut Summary,
+    ) -> Result<()> {
+        let min_count = self.request.settings.min_count;
+        for kind in CodeKind::ALL {
+            let counts = self.counts(settled, kind).await?;
+            let rare: Vec<usize> = (0..counts.len()).filter(|id| counts[*id] < min_count).collect();
+            summary.rare[kind] = rare.iter().filter(|id| counts[**id] > 0).count() as u64;
+            let group = (grouped[kind] && summary.rare[kind] > 0)
+                .then(|| add_group(&mut settled.numberings[kind], kind, min_count));
+            rare.iter().for_each(|id| settled.numberings[kind].new[*id] = group);
+            let Some(group) = group else { continue };
+            if self.counts(settled, kind).await?[group as usize] < min_count {
+                grouped[kind] = false;
+                rare.iter().for_each(|id| settled.numberings[kind].new[*id] = None);
+            }
+        }
+        Ok(())
+    }
+
+    /// In how many of the encounters that are alive each code occurs.
+    async fn counts(&self, settled: &Settled, kind: CodeKind) -> Result<Vec<u64>> {
+        let alive = self.engine.context.table("alive").await?;
+        let lists = alive.select(vec![settled.known(kind).alias("codes")])?;
+        self.count_codes(lists, "codes", settled.numberings[kind].codes.len()).await
+    }
+
+    /// In how many rows of a column of lists each number occurs.
+    async fn count_codes(&self, frame: DataFrame, column: &str, size: usize) -> Result<Vec<u64>> {
+        let frame = frame.aggregate(vec![], vec![code_count(col(column)).alias("counts")])?;
+        let mut counts = vec![0; size];
+        for batch in self.engine.run("counting codes", frame).await? {
+            for row in 0..batch.num_rows() {
+                let entries = batch.column(0).as_list::<i32>().value(row);
+                let entries = entries.as_struct();
+                let ids = entries.column(0).as_primitive::<UInt32Type>().values();
+                for (id, count) in ids.iter().zip(entries.column(1).as_primitive::<UInt64Type>().values()) {
+                    counts[*id as usize] += count;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The name of the first rule that an encounter breaks, or null.
+    fn rule(&self, settled: &Settled) -> Result<Expr> {
+        let mut rule = lit(ScalarValue::Utf8(None));
+        for (name, kind, is_few, bound) in self.rules().into_iter().rev() {
+            let length = cardinality(settled.known(kind));
+            let breaks = if is_few { length.lt(lit(bound)) } else { length.gt(lit(bound)) };
+            rule = when(breaks, lit(name)).otherwise(rule)?;
+        }
+        Ok(rule)
+    }
+
+    /// The rules on how many codes an encounter has, in the order in which they are applied: name, kind, whether it is a least
+    /// number, and the number.
+    fn rules(&self) -> Vec<(String, CodeKind, bool, u64)> {
+        let settings = &self.request.settings;
+        let mut rules = vec![];
+        for kind in CodeKind::ALL {
+            if settings.min_codes[kind] > 0 {
+                rules.push((format!("too_few_{}", kind.name()), kind, true, settings.min_codes[kind]));
+            }
+            rules.push((format!("too_many_{}", kind.name()), kind, false, settings.max_codes[kind]));
+        }
+        rules
+    }
+
+    /// Counts the encounters of a table that break a rule, with their events and links; whether there are any.
+    async fn drop_encounters(&self, summary: &mut Summary, table: &str) -> Result<bool> {
+        let counts =
+            format!("SELECT dropped, count(*) AS n FROM {table} WHERE dropped IS NOT NULL GROUP BY dropped");
+        let counts = text_counts(&self.engine.query("counting encounters", &counts).await?);
+        let counts: BTreeMap<String, u64> = counts.into_iter().collect();
+        for (name, ..) in self.rules() {
+            add(&mut summary.dropped, &name, counts.get(&name).copied().unwrap_or(0));
+        }
+        let parts = format!(
+            "SELECT coalesce(sum(all_events), 0), coalesce(sum(all_links), 0) FROM {table} WHERE dropped IS NOT NULL"
+        );
+        let parts = numbers(&self.engine.query("counting events", &parts).await?);
+        add(&mut summary.events_dropped, "encounter_dropped", parts[0]);
+        add(&mut summary.links_dropped, "encounter_dropped", parts[1]);
+        Ok(!counts.is_empty())
+    }
+
+    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the codes under new numbers.
+    pub(super) async fn accept(
+        &self,
+        mut settled: Settled,
+        summary: &mut Summary,
+    ) -> Result<PerKind<Numbering>> {
+        let known_events = CodeKind::ALL
+            .into_iter()
+            .map(|kind| known_count(settled.recorded(kind), &settled.numberings[kind].new))
+            .reduce(|sum, count| sum + count)
+            .unwrap_or_else(|| lit(0));
+        let alive = self.engine.context.table("alive").await?;
+        let names: Vec<String> = alive.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let columns = names.iter().map(|name| {
+            let column = || Expr::Column(datafusion::common::Column::from_name(name));
+            Ok(match name.as_str() {
+                "links" => settled.edges(true_edges).alias("links"),
+                "dropped" => self.rule(&settled)?.alias("dropped"),
+                _ => match CodeKind::ALL.into_iter().find(|kind| kind.name() == name) {
+                    Some(kind) => settled.known(kind).alias(name),
+                    None => column(),
+                },
+            })
+        });
+        let mut columns: Vec<Expr> = columns.collect::<Result<_>>()?;
+        columns.push(known_events.alias("known_events"));
+        columns.push(cardinality(settled.edges(true_links)).alias("known_links"));
+        self.engine.keep("applying rules", "accepted", alive.select(columns)?).await?;
+        self.drop_encounters(summary, "accepted").await?;
+        let kept = "SELECT count(*) FROM accepted WHERE dropped IS NULL";
+        summary.encounters_kept = single(&self.engine.query("counting encounters", kept).await?);
+        let kept = self.engine.sql("SELECT * FROM accepted WHERE dropped IS NULL").await?;
+        // Codes that are left get dense numbers, in the order that they have.
+        for kind in CodeKind::ALL {
+            let numbering = &mut settled.numberings[kind];
+            let counts = self.count_codes(kept.clone(), kind.name(), numbering.codes.len()).await?;
+            let mut next = 0;
+            let dense = counts.iter().map(|count| {
+                next += u32::from(*count > 0);
+                (*count > 0).then(|| next - 1)
+            });
+            numbering.new = dense.collect();
+            numbering.codes.iter_mut().zip(&counts).for_each(|(code, count)| code.count = *count);
+            summary.vocabulary[kind] = u64::from(next);
+            let total: u64 = counts.iter().sum();
+            summary.codes_per_encounter[kind] = total as f64 / summary.encounters_kept.max(1) as f64;
+        }
+        Ok(settled.numberings)
+    }
+}
+
+/// Adds the code that stands for rare ones; its number.
+fn add_group(numbering: &mut Numbering, kind: CodeKind, min_count: u64) -> u32 {
+    let code = group_name(&numbering.codes);
+    let description = Some(format!("a {} that fewer than {min_count} encounters have", kind.name()));
+    let id = numbering.codes.len() as u32;
+    numbering.codes.push(Code { code, description, count: 0 });
+    numbering.new.push(Some(id));
+    id
+}
+
+/// What rare codes are called together: as no code is called already.
+fn group_name(codes: &[Code]) -> String {
+    let mut name = "(rare)".to_owned();
+    let mut number = 1;
+    while codes.iter().any(|code| code.code == name) {
+        number += 1;
+        name = format!("(rare {number})");
+    }
+    name
+}

@@ -1,0 +1,471 @@
+//! No row is lost in silence: what is read is kept, dropped by a rule that has a name, or counted as unreadable, in every source.
+//! Tables are made at random, with everything in them that tables should not have. `GCT_CONSERVATION_ROUNDS=500` looks longer.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gct_prepare::{Request, Source};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::{Value, json};
+
+use super::write;
+
+/// What a column of a random table holds.
+#[derive(Clone, Copy)]
+enum Holds {
+    /// The number of the row.
+    Key,
+    /// An identifier among so many, sometimes one that no table has.
+    Of(u32),
+    /// Text among these.
+    Word(&'static [&'static str]),
+    /// A day, sometimes with a time, sometimes none, sometimes nonsense.
+    Time,
+    /// A number, sometimes none, sometimes nonsense.
+    Number,
+    Integer,
+}
+
+use Holds::{Integer, Key, Number, Of, Time, Word};
+
+/// A table: its file, how many rows it has at most, and its columns.
+type Shape = (&'static str, u32, &'static [(&'static str, Holds)]);
+
+const CODES: &[&str] = &["A", "B", "B", "C", "C", "C", "D", "E", "", "F G", "ä", "0010"];
+
+/// The sources that read tables; with options that lead through their branches.
+const SOURCES: &[(&str, &[&str], &[Shape])] = &[
+    (
+        "eicu",
+        &["", "labs=true,medications=true", "labs=true,observe_hours=24", "rules=paper"],
+        &[
+            (
+                "patient.csv",
+                40,
+                &[
+                    ("patientunitstayid", Key),
+                    ("patienthealthsystemstayid", Of(9)),
+                    ("uniquepid", Of(15)),
+                    ("hospitaladmitoffset", Integer),
+                    ("unitdischargeoffset", Integer),
+                    ("unitdischargestatus", Word(&["Alive", "Expired", ""])),
+                    ("hospitaldischargestatus", Word(&["Alive", "Expired", ""])),
+                ],
+            ),
+            (
+                "admissiondx.csv",
+                60,
+                &[
+                    ("patientunitstayid", Of(40)),
+                    ("admitdxenteredoffset", Integer),
+                    ("admitdxpath", Word(CODES)),
+                ],
+            ),
+            (
+                "diagnosis.csv",
+                60,
+                &[
+                    ("patientunitstayid", Of(40)),
+                    ("diagnosisoffset", Integer),
+                    ("diagnosisstring", Word(CODES)),
+                ],
+            ),
+            (
+                "treatment.csv",
+                90,
+                &[
+                    ("patientunitstayid", Of(40)),
+                    ("treatmentoffset", Integer),
+                    ("treatmentstring", Word(CODES)),
+                ],
+            ),
+            (
+                "medication.csv",
+                60,
+                &[
+                    ("patientunitstayid", Of(40)),
+                    ("drugstartoffset", Integer),
+                    ("drugordercancelled", Word(&["Yes", "No", ""])),
+                    ("drugname", Word(CODES)),
+                ],
+            ),
+            (
+                "lab.csv",
+                90,
+                &[
+                    ("patientunitstayid", Of(40)),
+                    ("labresultoffset", Integer),
+                    ("labname", Word(CODES)),
+                    ("labresult", Number),
+                ],
+            ),
+        ],
+    ),
+    (
+        "meds",
+        &["encounters=visit", "encounters=admission", "encounters=gap"],
+        &[(
+            "data.csv",
+            200,
+            &[
+                ("subject_id", Of(9)),
+                ("time", Time),
+                (
+                    "code",
+                    Word(&[
+                        "ADMISSION",
+                        "DISCHARGE",
+                        "ICD10CM/A",
+                        "ICD10CM/B",
+                        "RxNorm/1",
+                        "LOINC/2",
+                        "x",
+                        "GENDER//F",
+                    ]),
+                ),
+                ("numeric_value", Number),
+                ("hadm_id", Of(5)),
+            ],
+        )],
+    ),
+    (
+        "synthea",
+        &["", "observations=all", "observations=none", "classes=Inpatient"],
+        &[
+            (
+                "encounters.csv",
+                40,
+                &[
+                    ("Id", Key),
+                    ("START", Time),
+                    ("STOP", Time),
+                    ("PATIENT", Of(15)),
+                    ("ENCOUNTERCLASS", Word(&["inpatient", "wellness", ""])),
+                ],
+            ),
+            ("patients.csv", 15, &[("Id", Key), ("DEATHDATE", Time)]),
+            (
+                "conditions.csv",
+                60,
+                &[("ENCOUNTER", Of(40)), ("CODE", Word(CODES)), ("DESCRIPTION", Word(CODES))],
+            ),
+            (
+                "procedures.csv",
+                60,
+                &[("ENCOUNTER", Of(40)), ("CODE", Word(CODES)), ("REASONCODE", Word(CODES))],
+            ),
+            (
+                "medications.csv",
+                60,
+                &[("ENCOUNTER", Of(40)), ("CODE", Word(CODES)), ("REASONCODE", Word(CODES))],
+            ),
+            (
+                "observations.csv",
+                60,
+                &[
+                    ("ENCOUNTER", Of(40)),
+                    ("CODE", Word(CODES)),
+                    ("VALUE", Number),
+                    ("TYPE", Word(&["numeric", "text", ""])),
+                    ("CATEGORY", Word(&["laboratory", "vital-signs", ""])),
+                ],
+            ),
+        ],
+    ),
+    (
+        "omop",
+        &["", "link_by_date=true", "visits=inpatient", "concepts=source,unmapped=drop"],
+        &[
+            (
+                "visit_occurrence.csv",
+                40,
+                &[
+                    ("visit_occurrence_id", Key),
+                    ("person_id", Of(15)),
+                    ("visit_concept_id", Word(&["9201", "262", "9202", ""])),
+                    ("visit_start_date", Time),
+                    ("visit_end_date", Time),
+                    ("visit_end_datetime", Time),
+                ],
+            ),
+            (
+                "condition_occurrence.csv",
+                60,
+                &[
+                    ("person_id", Of(15)),
+                    ("visit_occurrence_id", Of(40)),
+                    ("condition_concept_id", Word(&["1", "2", "0", "", "x"])),
+                    ("condition_start_date", Time),
+                    ("condition_source_value", Word(CODES)),
+                ],
+            ),
+            (
+                "procedure_occurrence.csv",
+                60,
+                &[
+                    ("person_id", Of(15)),
+                    ("visit_occurrence_id", Of(40)),
+                    ("procedure_concept_id", Word(&["1", "2", "0", ""])),
+                    ("procedure_datetime", Time),
+                    ("procedure_source_value", Word(CODES)),
+                ],
+            ),
+            (
+                "measurement.csv",
+                60,
+                &[
+                    ("person_id", Of(15)),
+                    ("visit_occurrence_id", Of(40)),
+                    ("measurement_concept_id", Word(&["1", "2", "0", ""])),
+                    ("measurement_date", Time),
+                    ("value_as_number", Number),
+                    ("value_as_concept_id", Word(&["7", "0", ""])),
+                ],
+            ),
+            ("death.csv", 9, &[("person_id", Of(15)), ("death_date", Time)]),
+            ("observation_period.csv", 9, &[("person_id", Of(15)), ("observation_period_end_date", Time)]),
+        ],
+    ),
+    (
+        "claims",
+        &["", "types=INPATIENT", "prescriptions=link_by_date"],
+        &[
+            (
+                "claims.csv",
+                120,
+                &[
+                    ("claim_id", Of(40)),
+                    ("subject_id", Word(&["s"])),
+                    ("from_date", Time),
+                    ("thru_date", Time),
+                    ("claim_type", Word(&["Inpatient", "outpatient", ""])),
+                    ("code", Word(CODES)),
+                    ("code_type", Word(&["ICD10CM", "icd-10-pcs", "LOINC", "CPT", "DRG", ""])),
+                    ("value", Number),
+                ],
+            ),
+            ("prescription.csv", 40, &[("subject_id", Word(&["s"])), ("date", Time), ("code", Word(CODES))]),
+            ("beneficiary.csv", 9, &[("subject_id", Word(&["s", "t"])), ("death_date", Time)]),
+        ],
+    ),
+    (
+        "events",
+        &[""],
+        &[
+            (
+                "events.csv",
+                150,
+                &[
+                    ("encounter_id", Of(40)),
+                    ("subject_id", Word(&["s"])),
+                    ("kind", Word(&["dx", "rx", "lab", "other", ""])),
+                    ("code", Word(CODES)),
+                    ("time", Time),
+                    ("numeric_value", Number),
+                ],
+            ),
+            ("encounters.csv", 40, &[("encounter_id", Key), ("start", Time), ("prediction_time", Time)]),
+            ("links.csv", 60, &[("encounter_id", Of(40)), ("cause", Word(CODES)), ("effect", Word(CODES))]),
+        ],
+    ),
+];
+
+fn pick<'a>(words: &[&'a str], random: &mut Xoshiro256PlusPlus) -> &'a str {
+    words[random.random_range(0..words.len())]
+}
+
+fn value(holds: Holds, row: u32, random: &mut Xoshiro256PlusPlus) -> String {
+    let is_odd = random.random_bool(0.05);
+    match holds {
+        Key => format!("{row}{}", if is_odd { ".0" } else { "" }),
+        Of(_) if is_odd => pick(&["", "99999", " 3 ", "7.0"], random).into(),
+        Of(all) => random.random_range(0..all).to_string(),
+        Word(words) => pick(words, random).into(),
+        Time if is_odd => pick(
+            &["", "soon", "99999-01-01", "2020-01-02T23:30:00-05:00", "9999-12-31", "0001-01-01"],
+            random,
+        )
+        .into(),
+        Time => format!("2020-01-{:02}", random.random_range(1..29)),
+        Number if is_odd => pick(&["", "inf", "-inf", "NaN", "1e308", "high"], random).into(),
+        Number => format!("{}", f64::from(random.random_range(0..40)) / 4.0),
+        Integer if is_odd => {
+            pick(&["", "-9223372036854775808", "9223372036854775807", "1.0", "late"], random).into()
+        }
+        Integer => random.random_range(-100..4000).to_string(),
+    }
+}
+
+/// Writes random tables; how many rows each has.
+fn tables(folder: &Path, shapes: &[Shape], random: &mut Xoshiro256PlusPlus) -> BTreeMap<String, u64> {
+    let mut rows = BTreeMap::new();
+    for (file, most, columns) in shapes {
+        let count = random.random_range(1..=*most);
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let mut text = names.join(",") + "\n";
+        for row in 0..count {
+            let cells: Vec<String> = columns.iter().map(|(_, holds)| value(*holds, row, random)).collect();
+            text += &(cells.join(",") + "\n");
+        }
+        write(folder, &[(file, &text)]);
+        rows.insert(file.trim_end_matches(".csv").to_owned(), u64::from(count));
+    }
+    rows
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
+}
+
+/// A count, and the sum of the counts of what it is made of.
+fn sums(counts: &Value) -> Vec<(String, u64, u64)> {
+    let all = |counts: &Value| counts.as_object().unwrap().values().map(number).sum::<u64>();
+    let mut sums = vec![];
+    for (what, dropped) in
+        [("encounters", "dropped"), ("events", "events_dropped"), ("links", "links_dropped")]
+    {
+        let kept = number(&counts[format!("{what}_kept")]) + all(&counts[dropped]);
+        sums.push((what.to_owned(), number(&counts[format!("{what}_read")]), kept));
+    }
+    let mut from_tables = number(&counts["events_derived"]);
+    for (name, table) in counts["tables"].as_object().unwrap() {
+        for part in ["events", "encounters"] {
+            if let Some(part) = table.get(part) {
+                sums.push((
+                    name.clone(),
+                    number(&table["rows"]),
+                    number(&table["unreadable"]) + number(part),
+                ));
+            }
+        }
+        from_tables += table.get("events").map_or(0, number);
+    }
+    sums.push(("events of tables".into(), number(&counts["events_read"]), from_tables));
+    sums
+}
+
+/// Prepares what is in a folder, without writing anything. None if nothing is left, which says nothing about counts.
+fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256PlusPlus) -> Option<Value> {
+    let source = Source::builtin().into_iter().find(|known| known.name == source).unwrap();
+    let pairs = options.split(',').filter_map(|option| option.split_once('='));
+    let mut given: BTreeMap<String, String> =
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let rules = given.remove("rules");
+    given.insert("min_count".into(), random.random_range(1..4).to_string());
+    given.insert("min_codes".into(), pick(&["0", "1", "diagnosis=2,lab=1"], random).into());
+    given.insert("max_codes".into(), pick(&["3", "50", "lab=2"], random).into());
+    given.insert("lab_bins".into(), pick(&["0", "3"], random).into());
+    let input = folder.display().to_string();
+    let request = Request::new(source, &input, rules.as_deref(), &given).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    match runtime.block_on(gct_prepare::prepare(&request, None, &|_| true)) {
+        Ok(summary) => Some(summary.json(0)),
+        Err(gct_prepare::Error::NothingKept { .. }) => None,
+        Err(error) => panic!("{} with {options}: {error}", request.source.name),
+    }
+}
+
+fn rounds() -> u64 {
+    std::env::var("GCT_CONSERVATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+}
+
+#[test]
+fn every_row_of_a_table_is_kept_or_dropped_by_a_rule_or_unreadable() {
+    let mut compared = 0;
+    for seed in 0..rounds() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        for (source, options, shapes) in SOURCES {
+            for options in *options {
+                let home = tempfile::tempdir().unwrap();
+                let written = tables(home.path(), shapes, &mut random);
+                let Some(counts) = counts(source, home.path(), options, &mut random) else { continue };
+                let said = format!("{source} with `{options}`, seed {seed}: {counts:#}");
+                for (what, read, sum) in sums(&counts) {
+                    assert_eq!(read, sum, "{what} of {said}");
+                }
+                for (table, counted) in counts["tables"].as_object().unwrap() {
+                    if let Some(rows) = written.get(table) {
+                        assert_eq!(number(&counted["rows"]), *rows, "{table} of {said}");
+                    }
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+/// Resources of FHIR at random: versions of the same, references to nothing, things that are not what they should be.
+fn resources(random: &mut Xoshiro256PlusPlus) -> (String, BTreeMap<&'static str, u64>) {
+    let mut lines = String::new();
+    let mut written = BTreeMap::new();
+    let reference = |kind: &str, all: u32, random: &mut Xoshiro256PlusPlus| json!({"reference": format!("{kind}/{}", random.random_range(0..all))});
+    let code = |random: &mut Xoshiro256PlusPlus| json!({"coding": [{"system": "http://snomed.info/sct", "code": pick(&["1", "2", "3"], random)}]});
+    for _ in 0..random.random_range(50..150) {
+        let kind = pick(
+            &["Encounter", "Condition", "Procedure", "MedicationRequest", "Observation", "Patient", "Claim"],
+            random,
+        );
+        let id = random.random_range(0..25).to_string();
+        let mut resource = json!({
+            "resourceType": kind, "id": id,
+            "meta": {"lastUpdated": format!("2020-01-{:02}T00:00:00Z", random.random_range(1..29))},
+            "status": pick(&["finished", "completed", "entered-in-error", "cancelled", "not-done"], random),
+        });
+        match kind {
+            "Encounter" => {
+                // One patient per encounter, whatever the version.
+                resource["subject"] = json!({"reference": format!("Patient/{}", id.len())});
+                resource["class"] = json!({"code": pick(&["IMP", "AMB"], random)});
+                resource["period"] = json!({"start": "2020-01-01", "end": pick(&["2020-01-03", "2020-02-01", "soon"], random)});
+                resource["diagnosis"] = json!([{"condition": reference("Condition", 30, random)}]);
+            }
+            "Patient" | "Claim" => {}
+            _ => {
+                resource["encounter"] = reference("Encounter", 30, random);
+                resource["code"] = code(random);
+                resource["medicationCodeableConcept"] = code(random);
+                resource["reasonReference"] = json!([reference("Condition", 30, random)]);
+                if kind == "Observation" {
+                    resource["valueQuantity"] = json!({"value": random.random_range(0..9)});
+                }
+            }
+        }
+        lines += &format!("{resource}\n");
+        *written.entry(WANTED.iter().find(|known| **known == kind).unwrap_or(&"other")).or_default() += 1;
+    }
+    (lines, written.into_iter().map(|(kind, count)| (*kind, count)).collect())
+}
+
+const WANTED: [&str; 6] =
+    ["Encounter", "Condition", "Procedure", "MedicationRequest", "Observation", "Patient"];
+
+#[test]
+fn every_resource_is_kept_or_dropped_by_a_rule_or_left_out() {
+    let mut compared = 0;
+    for seed in 0..rounds() * 2 {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let home = tempfile::tempdir().unwrap();
+        let (lines, written) = resources(&mut random);
+        write(home.path(), &[("all.ndjson", &lines), ("empty.ndjson", ""), ("blank.json", "\n \n")]);
+        let Some(counts) = counts("fhir", home.path(), "", &mut random) else { continue };
+        let said = format!("seed {seed}: {counts:#}");
+        for (what, read, sum) in sums(&counts) {
+            assert_eq!(read, sum, "{what} of {said}");
+        }
+        assert_eq!(counts["files_empty"], 2);
+        for (kind, count) in &written {
+            assert_eq!(number(&counts["resources"][*kind]["read"]), *count, "{kind} of {said}");
+        }
+        for (kind, table) in
+            [("Encounter", "encounter"), ("Condition", "condition"), ("Procedure", "procedure")]
+        {
+            let resource = &counts["resources"][kind];
+            let taken = number(&resource["read"]) - number(&resource["left_out"]);
+            assert_eq!(number(&counts["tables"][table]["rows"]), taken, "{kind} of {said}");
+        }
+        compared += 1;
+    }
+    assert!(compared > 0);
+}
