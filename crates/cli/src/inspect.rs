@@ -14,6 +14,7 @@ use gct::synth::Findings;
 use gct::task::Task;
 use serde_json::json;
 
+use crate::leaks::LeakArguments;
 use crate::proceed;
 use crate::terminal::{self, count, percent, score, visible};
 
@@ -21,8 +22,7 @@ use crate::terminal::{self, count, percent, score, visible};
 ///
 /// Every row is checked on the way.
 #[derive(Args)]
-#[command(after_help = "Example:
-  gct inspect synthetic")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// The dataset folder
     #[arg(value_name = "DIR")]
@@ -31,7 +31,18 @@ pub(crate) struct Arguments {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
+
+    #[command(flatten, next_help_heading = "Leaks")]
+    leaks: LeakArguments,
 }
+
+const AFTER_HELP: &str = "Examples:
+  gct inspect synthetic
+  gct inspect eicu --leaks mortality      codes that give it away
+
+A code gives a label away if at least 10 encounters of the training split have it (or lack it), most of these
+have the same value of the label, and the odds of that value are at least 10 times those of the base rate, at
+the lower end of a 95 % interval (LR, the likelihood ratio). It is a list to look at, not a test.";
 
 /// The synthetic column of the paper's Table 1.
 const PAPER_ENCOUNTERS: u64 = 50_000;
@@ -40,6 +51,9 @@ const PAPER_PER_ENCOUNTER: PerKind<f64> = PerKind { diagnosis: 7.93, treatment: 
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let dataset = Dataset::open(&arguments.data)?;
+    if let Some(leaks) = arguments.leaks.find(&dataset, quiet)? {
+        return leaks.print(arguments.json);
+    }
     let bar = terminal::progress(dataset.manifest().encounters, "reading encounters", quiet);
     let statistics = statistics::collect(&dataset, &|encounters| {
         bar.set_position(encounters);

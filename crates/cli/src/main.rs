@@ -18,6 +18,7 @@ mod evaluate;
 mod experiment;
 mod explain;
 mod inspect;
+mod leaks;
 mod man;
 mod output;
 mod predict;

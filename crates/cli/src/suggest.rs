@@ -81,7 +81,7 @@ const ROWS: &[Row] = &[
     (&["steps", "max-steps", "num-steps"], &["experiment"], Setting("steps")),
     (&["max-steps", "num-steps"], &[], Flag("steps")),
     (&["seed"], &["experiment"], Setting("seed")),
-    (&["seed"], &["split", "prior"], Flag("split-seed")),
+    (&["seed"], &["inspect", "split", "prior"], Flag("split-seed")),
     (&["split-seed"], &["tune"], Setting("split.seed")),
     (&["split-seed", "split-seeds"], &["experiment"], Words("the file's `split_seeds` says them")),
     (&["split-by"], TRAINING, Setting("split.by")),

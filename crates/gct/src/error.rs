@@ -419,6 +419,9 @@ impl Error {
             Error::NothingToAsk { .. } => "choose another task with --task, or a dataset that has it",
             Error::NoSuchEncounter => "give an id of the column `encounter_id` of encounters.parquet",
             Error::CannotAsk { .. } => "choose another encounter",
+            Error::UnknownName { known, .. } if known.is_empty() => {
+                "make the dataset again with labels: `gct prepare` joins your own with --labels FILE"
+            }
             Error::UnknownName { .. } => "give one of the known names",
             Error::Interrupted => "run the same command again to begin anew",
             Error::NotARun { .. } => "a run folder is made by `gct train --out RUN`",

@@ -99,6 +99,9 @@ pub mod ceiling;
 /// Counts of a dataset: the paper's Table 1, label prevalences, histograms.
 pub mod statistics;
 
+/// Codes that give a label away.
+pub mod leaks;
+
 /// `gct synth` as one call: draw, write, measure the ceiling.
 pub mod synth;
 

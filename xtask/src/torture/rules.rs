@@ -108,6 +108,7 @@ fn escapes(round: &Round<'_>, home: &Path) -> Result<Vec<Problem>> {
     for line in [
         "prepare events events.csv --labels labels.csv --out data",
         "inspect data",
+        "inspect data --leaks \u{1b}[31mdied",
         "train --data data --task masked_diagnosis --out run --steps 6 SMALL",
         "explain run",
         "explain run --json",

@@ -1,8 +1,11 @@
 use std::fs;
+use std::path::Path;
 
+use gct::dataset::{Overwrite, Source, Writer};
+use gct::record::{Code, Encounter, EncounterId, PerKind, SubjectId};
 use snapbox::str;
 
-use crate::{gct, home, json};
+use crate::{gct, home, json, refusal};
 
 #[test]
 fn shows_table_1_beside_the_papers_labels_histograms_and_the_ceiling() {
@@ -96,4 +99,124 @@ error: data/encounters.parquet is damaged: cut off, or not a Parquet file ([..])
 hint: copy the folder again from where it came, or make it again
 
 "#]]);
+}
+
+/// A dataset `planted` of 600 encounters. In one of 8 the label `died` is true, and so is the treatment
+/// `RESUS`; in the others is `home`, but in one of 5. The label `again` is as frequent and depends on
+/// nothing.
+fn plant_a_leak(home: &Path) {
+    let code = |code: &str, description: Option<&str>| Code {
+        code: code.into(),
+        description: description.map(Into::into),
+        count: 0,
+    };
+    let vocabulary = PerKind {
+        diagnosis: (0..20).map(|number| code(&format!("D{number}"), None)).collect(),
+        treatment: vec![code("home", None), code("RESUS\u{1b}[31m", Some("resuscitation"))],
+        lab: vec![],
+    };
+    let labels = vec!["died".to_owned(), "again".to_owned()];
+    let mut writer = Writer::create(&home.join("planted"), Overwrite::Refuse, vocabulary, labels).unwrap();
+    let encounter = |number: u32| {
+        // Any mixing of the bits makes numbers that have nothing to do with the others.
+        let mixed =
+            |salt: u32| (number ^ salt).wrapping_mul(2_654_435_761).rotate_left(11).wrapping_mul(salt) >> 9;
+        let died = number % 8 == 0;
+        let treatment = if died {
+            vec![1]
+        } else if number % 5 == 0 {
+            vec![]
+        } else {
+            vec![0]
+        };
+        Encounter {
+            id: EncounterId::new(format!("e{number}")),
+            subject: SubjectId::new(format!("s{number}")),
+            start: None,
+            prediction_time: None,
+            part: None,
+            codes: PerKind {
+                diagnosis: vec![mixed(77) % 10, 10 + mixed(0x9e37) % 10],
+                treatment,
+                lab: vec![],
+            },
+            edges: None,
+            labels: vec![(number % 20 != 1).then_some(died), Some(mixed(0xc2b3) % 8 == 0)],
+        }
+    };
+    writer.write(&(0..600).map(encounter).collect::<Vec<_>>()).unwrap();
+    let (kind, nothing) = ("events".into(), serde_json::json!({}));
+    writer.finish(Source { kind, settings: nothing.clone(), findings: nothing }).unwrap();
+}
+
+#[test]
+fn leaks_are_listed_with_their_counts_the_strongest_first() {
+    let home = tempfile::tempdir().unwrap();
+    plant_a_leak(home.path());
+    gct(home.path(), "inspect planted --leaks died").assert().success().stderr_eq("").stdout_eq(str![[r#"
+"#]]);
+}
+
+#[test]
+fn leaks_as_json_have_every_field_and_as_many_as_top_says() {
+    let home = tempfile::tempdir().unwrap();
+    plant_a_leak(home.path());
+    let found = json(home.path(), "inspect planted --leaks label:died --top 1");
+    assert_eq!(found["leaks_found"], 2);
+    let [leak] = &found["leaks"].as_array().unwrap()[..] else { panic!("{found}") };
+    assert_eq!((&leak["code"], &leak["kind"]), (&"RESUS\u{1b}[31m".into(), &"treatment".into()));
+    assert_eq!((&leak["description"], &leak["present"]), (&"resuscitation".into(), &true.into()));
+    assert_eq!(
+        (&leak["value"], &leak["precision"], &leak["coverage"]),
+        (&true.into(), &1.0.into(), &1.0.into())
+    );
+    assert_eq!((&leak["positive"], &leak["encounters"]), (&found["positive"], &found["positive"]));
+    assert_eq!((&found["best_auroc"]["code"], &found["best_auroc"]["auroc"]), (&leak["code"], &1.0.into()));
+    assert_eq!((&found["best_aucpr"]["code"], &found["best_aucpr"]["aucpr"]), (&leak["code"], &1.0.into()));
+}
+
+/// The split of the other commands is the one that is counted.
+#[test]
+fn leaks_are_counted_on_the_training_split() {
+    let home = tempfile::tempdir().unwrap();
+    plant_a_leak(home.path());
+    for flags in ["", " --split-seed 3", " --stratify died"] {
+        let found = json(home.path(), &format!("inspect planted --leaks died{flags}"));
+        let split = json(home.path(), &format!("split planted{flags}"));
+        assert_eq!(found["training_encounters"], split["train"]["encounters"], "{flags}");
+        assert_eq!(found["base_rate"], split["train"]["label_prevalence"]["died"], "{flags}");
+    }
+}
+
+#[test]
+fn a_label_that_depends_on_nothing_has_no_leak() {
+    let home = tempfile::tempdir().unwrap();
+    plant_a_leak(home.path());
+    gct(home.path(), "inspect planted --leaks again").assert().success().stderr_eq("").stdout_eq(str![[r#"
+"#]]);
+}
+
+#[test]
+fn leaks_without_small_counts_are_named_alone() {
+    let home = tempfile::tempdir().unwrap();
+    plant_a_leak(home.path());
+    let found = json(home.path(), "inspect planted --leaks died --min-cell 40");
+    assert!(found["positive"].is_u64(), "{found}");
+    gct(home.path(), "inspect planted --leaks died --min-cell 100").assert().success().stdout_eq(str![[r#"
+"#]]);
+}
+
+#[test]
+fn a_label_that_is_not_there_and_flags_without_leaks_are_refused() {
+    let (_home, home) = home();
+    for (name, shown) in [("x", "x"), ("label:x", "x"), ("graph_reconstruction", "graph_reconstruction")] {
+        gct(&home, &format!("inspect data --leaks {name}")).assert().code(2).stdout_eq("").stderr_eq(
+            format!(
+                "error: unknown label `{shown}`; known: d1_m1, d2_m1\nhint: give one of the known names\n"
+            ),
+        );
+    }
+    for flag in ["--top 3", "--min-cell 11", "--split-seed 3", "--split-by subject", "--stratify d1_m1"] {
+        assert!(refusal(&home, &format!("inspect data {flag}")).contains("--leaks <LABEL>"), "{flag}");
+    }
 }

@@ -2,12 +2,12 @@
 //! by subtraction.
 
 /// Whether so many encounters are too few to be told.
-pub(super) fn is_small(count: u64, min_cell: u64) -> bool {
+pub(crate) fn is_small(count: u64, min_cell: u64) -> bool {
     (1..min_cell).contains(&count)
 }
 
 /// Whether so many of all are told: not if they are few, or the others are.
-pub(super) fn is_told(some: u64, all: u64, min_cell: u64) -> bool {
+pub(crate) fn is_told(some: u64, all: u64, min_cell: u64) -> bool {
     ![some, all.saturating_sub(some)].iter().any(|cell| is_small(*cell, min_cell))
 }
 

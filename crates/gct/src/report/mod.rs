@@ -4,7 +4,7 @@
 //! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no count below it is told, and codes
 //! that occur in fewer encounters are left out.
 
-mod cells;
+pub(crate) mod cells;
 mod encounters;
 mod html;
 mod links;
