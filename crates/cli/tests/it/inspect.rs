@@ -154,6 +154,17 @@ fn leaks_are_listed_with_their_counts_the_strongest_first() {
     let home = tempfile::tempdir().unwrap();
     plant_a_leak(home.path());
     gct(home.path(), "inspect planted --leaks died").assert().success().stderr_eq("").stdout_eq(str![[r#"
+label died, training split: 474 encounters, known in 452, positive in 61 (13.50 %)
+
+code                                 kind         gives away   encounters   positive   precision   coverage   LR at least    AUROC    AUCPR
+RESUS\u001b[31m resuscitation   treatment   positive with it           61         61    100.00 %   100.00 %         101.8   1.0000   1.0000
+home                            treatment   negative with it          304          0      0.00 %     0.00 %          12.3   0.8887   0.4122
+
+2 codes of 22 give it away
+This is a list to look at, not a test: is each code known before the label is?
+best AUROC of one code alone: 1.0000, RESUS\u001b[31m
+best AUCPR of one code alone: 1.0000, RESUS\u001b[31m
+
 "#]]);
 }
 
@@ -193,6 +204,12 @@ fn a_label_that_depends_on_nothing_has_no_leak() {
     let home = tempfile::tempdir().unwrap();
     plant_a_leak(home.path());
     gct(home.path(), "inspect planted --leaks again").assert().success().stderr_eq("").stdout_eq(str![[r#"
+label again, training split: 474 encounters, known in 474, positive in 53 (11.18 %)
+
+no code of 22 gives it away
+best AUROC of one code alone: 0.5433, D2
+best AUCPR of one code alone: 0.[..], D[..]
+
 "#]]);
 }
 
@@ -203,6 +220,16 @@ fn leaks_without_small_counts_are_named_alone() {
     let found = json(home.path(), "inspect planted --leaks died --min-cell 40");
     assert!(found["positive"].is_u64(), "{found}");
     gct(home.path(), "inspect planted --leaks died --min-cell 100").assert().success().stdout_eq(str![[r#"
+label died, training split: 474 encounters, known in hidden, positive in hidden (hidden)
+
+code        kind         gives away   encounters   positive   precision   coverage   LR at least    AUROC    AUCPR
+home   treatment   negative with it          304     hidden      hidden     hidden        hidden   hidden   hidden
+
+2 codes of 22 give it away; 1 not listed, since too few encounters have the code
+This is a list to look at, not a test: is each code known before the label is?
+best AUROC of one code alone: hidden, home
+best AUCPR of one code alone: hidden, home
+
 "#]]);
 }
 
