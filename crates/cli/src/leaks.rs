@@ -58,7 +58,7 @@ fn label_of(name: &str, dataset: &Dataset) -> gct::Result<String> {
     let labels = &dataset.manifest().labels;
     let of_task = Task::named(name, labels).map(|task| task.labels());
     let label = match of_task.as_deref() {
-        Ok([label]) => label,
+        Ok([label]) => label.as_str(),
         _ => name,
     };
     dataset.label(label).map(|_| label.to_owned())

@@ -413,7 +413,7 @@ mod tests {
         for per_mille in [1, 5, 10, 20, 30, 40, 50, 60, 80, 100, 150, 200, 250, 300, 500, 700, 900, 980] {
             let all = tally(per_mille * 100, (1000 - per_mille) * 100);
             let base_rate = all.precision().unwrap();
-            for total in (10..100).chain([200, 500, 1000, 2000, 5000]) {
+            for total in (10..100_u32).chain([200, 500, 1000, 2000, 5000]) {
                 let is_leak = |positive: &u32| {
                     let group = tally(*positive, total - positive);
                     Sign::of(group, all).is_some_and(|sign| sign.present && sign.value)

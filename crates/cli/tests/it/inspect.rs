@@ -121,10 +121,10 @@ fn plant_a_leak(home: &Path) {
         // Any mixing of the bits makes numbers that have nothing to do with the others.
         let mixed =
             |salt: u32| (number ^ salt).wrapping_mul(2_654_435_761).rotate_left(11).wrapping_mul(salt) >> 9;
-        let died = number % 8 == 0;
+        let died = number.is_multiple_of(8);
         let treatment = if died {
             vec![1]
-        } else if number % 5 == 0 {
+        } else if number.is_multiple_of(5) {
             vec![]
         } else {
             vec![0]
@@ -141,7 +141,7 @@ fn plant_a_leak(home: &Path) {
                 lab: vec![],
             },
             edges: None,
-            labels: vec![(number % 20 != 1).then_some(died), Some(mixed(0xc2b3) % 8 == 0)],
+            labels: vec![(number % 20 != 1).then_some(died), Some(mixed(0xc2b3).is_multiple_of(8))],
         }
     };
     writer.write(&(0..600).map(encounter).collect::<Vec<_>>()).unwrap();
@@ -175,15 +175,21 @@ fn leaks_as_json_have_every_field_and_as_many_as_top_says() {
     let found = json(home.path(), "inspect planted --leaks label:died --top 1");
     assert_eq!(found["leaks_found"], 2);
     let [leak] = &found["leaks"].as_array().unwrap()[..] else { panic!("{found}") };
-    assert_eq!((&leak["code"], &leak["kind"]), (&"RESUS\u{1b}[31m".into(), &"treatment".into()));
-    assert_eq!((&leak["description"], &leak["present"]), (&"resuscitation".into(), &true.into()));
-    assert_eq!(
-        (&leak["value"], &leak["precision"], &leak["coverage"]),
-        (&true.into(), &1.0.into(), &1.0.into())
-    );
-    assert_eq!((&leak["positive"], &leak["encounters"]), (&found["positive"], &found["positive"]));
-    assert_eq!((&found["best_auroc"]["code"], &found["best_auroc"]["auroc"]), (&leak["code"], &1.0.into()));
-    assert_eq!((&found["best_aucpr"]["code"], &found["best_aucpr"]["aucpr"]), (&leak["code"], &1.0.into()));
+    assert_eq!(leak["code"], "RESUS\u{1b}[31m");
+    assert_eq!(leak["kind"], "treatment");
+    assert_eq!(leak["description"], "resuscitation");
+    assert_eq!(leak["present"], true);
+    assert_eq!(leak["value"], true);
+    for field in ["precision", "coverage", "auroc", "aucpr"] {
+        assert_eq!(leak[field], 1.0, "{field}");
+    }
+    for field in ["encounters", "positive"] {
+        assert_eq!(leak[field], found["positive"], "{field}");
+    }
+    assert!((leak["likelihood_ratio"].as_f64().unwrap() - 101.784).abs() < 0.001, "{leak}");
+    for best in ["best_auroc", "best_aucpr"] {
+        assert_eq!(found[best]["code"], leak["code"], "{best}");
+    }
 }
 
 /// The split of the other commands is the one that is counted.
