@@ -3,9 +3,9 @@
 //! A code is a leak if having it, or lacking it, nearly determines the label: among the training encounters
 //! that have it (or lack it) and whose label is known,
 //!
-//! - there are at least [`MIN_ENCOUNTERS`],
+//! - there are at least `MIN_ENCOUNTERS`,
 //! - most have the same value of the label, and
-//! - the odds of that value are at least [`MIN_LIKELIHOOD_RATIO`] times those of the base rate, the lower end
+//! - the odds of that value are at least `MIN_LIKELIHOOD_RATIO` times those of the base rate, the lower end
 //!   of the 95 % Wilson interval taken for the share.
 //!
 //! That is the likelihood ratio of diagnostic tests, of which 10 is the usual mark of a conclusive one. It is
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_wilsons() {
-        // statsmodels.stats.proportion.proportion_confint(24, 40, method="wilson")[0], and so on.
+        // (p + z²/2n - z √(p (1 - p)/n + z²/4n²)) / (1 + z²/n) with p = 0.6, n = 40, z = 1.96.
         assert_near(wilson_lower(24, 40), 0.4460);
         assert_near(wilson_lower(0, 40), 0.0);
         // Where all are alike, n / (n + z²).
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn chance_alone_makes_no_leak() {
         for per_mille in [1, 5, 10, 20, 30, 40, 50, 60, 80, 100, 150, 200, 250, 300, 500, 700, 900, 980] {
-            let all = tally(per_mille * 100, (1000 - per_mille) * 100);
+            let all = tally(per_mille * 10_000, (1000 - per_mille) * 10_000);
             let base_rate = all.precision().unwrap();
             for total in (10..100_u32).chain([200, 500, 1000, 2000, 5000]) {
                 let is_leak = |positive: &u32| {

@@ -66,13 +66,13 @@ fn within_calendar(moment: &str) -> String {
 /// calendar.
 pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType, far: bool) -> Option<Typed> {
     let exact = |sql: String| Some(Typed { sql, unreadable: None });
-    let tried = |sql: String| {
-        let unreadable =
-            Some(format!("{sql} IS NULL AND nullif(trim(CAST({column} AS VARCHAR)), '') IS NOT NULL"));
-        Some(Typed { sql, unreadable })
-    };
     let found = if let DataType::Dictionary(_, value) = found { value } else { found };
     let is_text = matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let tried = |sql: String| {
+        let given = if is_text { format!("clean({column})") } else { column.to_owned() };
+        let unreadable = Some(format!("{sql} IS NULL AND {given} IS NOT NULL"));
+        Some(Typed { sql, unreadable })
+    };
     if matches!(found, DataType::Null) {
         return exact(null(kind).into());
     }

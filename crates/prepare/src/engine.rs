@@ -41,6 +41,9 @@ const KEPT_ROW_GROUP: usize = 16_384;
 /// Bytes that the program takes before it reads anything.
 const PROGRAM: usize = 30 << 20;
 
+/// With less, not even small tables can be done.
+const LEAST_POOL: usize = 16 << 20;
+
 /// More shares would read the same rows too often.
 const MOST_SHARES: u64 = 64;
 
@@ -416,7 +419,7 @@ fn bytes_in(folder: &Path) -> u64 {
 /// What queries may hold if the whole program may take so much. The rest is for the program itself, for files that are being read and
 /// written, and for what a query copies when it moves what it holds to disk.
 fn pool_of(limit: usize) -> usize {
-    (limit / 2).saturating_sub(PROGRAM).max(limit / 8)
+    (limit / 2).saturating_sub(PROGRAM).max(LEAST_POOL)
 }
 
 /// Three quarters of the memory that is free, where the system says how much that is.

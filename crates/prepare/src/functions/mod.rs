@@ -31,8 +31,8 @@ pub fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(text::Changed::identifier()));
     context.register_udf(ScalarUDF::from(text::Changed::lowered()));
     context.register_udf(ScalarUDF::from(share::Share::default()));
-    context.register_udf(ScalarUDF::from(moment::Moment::moment()));
-    context.register_udf(ScalarUDF::from(moment::Moment::day()));
+    context.register_udf(ScalarUDF::from(moment::Moment::of_time()));
+    context.register_udf(ScalarUDF::from(moment::Moment::of_day()));
     context.register_udf(ScalarUDF::from(line_breaks::HasLineBreak::default()));
     context.register_udaf(AggregateUDF::from(code_count::CodeCount::default()));
     context.register_udaf(AggregateUDF::from(pair_count::PairCount::default()));

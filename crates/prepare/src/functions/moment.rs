@@ -19,11 +19,11 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    pub(super) fn moment() -> Self {
+    pub(super) fn of_time() -> Self {
         Moment { is_day: false, signature: Signature::any(1, Volatility::Immutable) }
     }
 
-    pub(super) fn day() -> Self {
+    pub(super) fn of_day() -> Self {
         Moment { is_day: true, signature: Signature::any(1, Volatility::Immutable) }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_day_is_that_of_the_zone_in_which_it_was_recorded() {
-        let found = |moment: &str, day: &str| [moment, day].map(|text| Some(format!("{text}")));
+        let found = |moment: &str, day: &str| [moment, day].map(|text| Some(text.to_owned()));
         assert_eq!(both("20200131"), found("2020-01-31 00:00", "2020-01-31 00:00"));
         assert_eq!(both(" 2020-01-31 10:30:00 "), found("2020-01-31 10:30", "2020-01-31 00:00"));
         assert_eq!(both("2020-01-31T23:30:00-05:00"), found("2020-02-01 04:30", "2020-01-31 00:00"));

@@ -21,6 +21,9 @@ use crate::functions::{code_count, known_count, known_ids, true_edges, true_link
 use crate::settings::Rare;
 use crate::summary::Summary;
 
+/// Links, diagnoses and treatments with new numbers of both, as edges.
+type Between = fn([Expr; 3], [&[Option<u32>]; 2]) -> Expr;
+
 /// What holds for the encounters that are left.
 pub(super) struct Settled {
     /// The codes, rare ones without a new number or with that of their group.
@@ -48,7 +51,7 @@ impl Settled {
     }
 
     /// The links between known codes.
-    fn edges(&self, of: fn([Expr; 3], [&[Option<u32>]; 2]) -> Expr) -> Expr {
+    fn edges(&self, of: Between) -> Expr {
         of(
             [col("links"), self.known(CodeKind::Diagnosis), self.known(CodeKind::Treatment)],
             [&self.numberings.diagnosis.new, &self.numberings.treatment.new],

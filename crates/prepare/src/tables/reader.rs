@@ -400,7 +400,7 @@ impl Reader<'_> {
 
     /// An error of the engine, as what is wrong with a file.
     async fn located(&self, groups: &[Group], error: Error, what: For<'_>) -> Error {
-        if !matches!(error, Error::Engine { .. }) {
+        if !matches!(error, Error::Engine { .. }) || std::env::var_os("GCT_ENGINE_ERRORS").is_some() {
             return error;
         }
         for group in groups.iter().filter(|group| !group.is_parquet()) {

@@ -150,20 +150,27 @@ fn bundles_and_lines_give_the_same_dataset() {
     packed("MedicationRequest", "ndjson");
     packed("Observation", "json");
 
-    let bundles = json(home.path(), "fhir bundles --out a --lab-bins 2");
+    let mut bundles = json(home.path(), "fhir bundles --out a --lab-bins 2");
     let bulk = json(home.path(), "fhir bulk --out b --lab-bins 2");
+    // The organization, and the file of devices with nothing in it, are in one of them.
+    assert_eq!((&bundles["resources"]["other"]["read"], &bulk["files_empty"]), (&json!(1), &json!(1)));
+    bundles["resources"].as_object_mut().unwrap().remove("other");
+    bundles["files_empty"] = json!(1);
     assert_eq!(lines(&home.path().join("a")), EXPECTED);
     assert_eq!(lines(&home.path().join("b")), EXPECTED);
     assert_eq!(bundles, bulk);
     assert_eq!(
         bundles["events_dropped"],
-        json!({"entered_in_error": 1, "not_done": 1, "refuted": 1, "without_encounter": 1})
+        json!({"entered_in_error": 1, "not_done": 2, "other_category": 2, "refuted": 1, "without_encounter": 1})
     );
     assert_eq!(bundles["rows_unreadable"], json!({}));
 
     let all = json(home.path(), "fhir bundles --dry-run --observations all --classes IMP");
     assert_eq!(all["dropped"], json!({"other_class": 1}));
-    assert_eq!(all["events_read"].as_u64().unwrap(), bundles["events_read"].as_u64().unwrap() + 2);
+    assert_eq!(
+        (&all["events_read"], &all["events_dropped"]["other_category"]),
+        (&bundles["events_read"], &json!(null))
+    );
 }
 
 #[test]
