@@ -371,6 +371,7 @@ fn a_place_without_encounters_says_what_it_has() {
                 "{\"resourceType\": \"Encounter\", \"id\": \"1\", \"class\": [{\"coding\": []}]}",
             ),
             ("empty/a.json", ""),
+            ("odd/a.ndjson", "{\"resourceType\": \"JohnSmith\", \"id\": \"1\"}"),
         ],
     );
     for (place, expected) in [
@@ -380,6 +381,7 @@ fn a_place_without_encounters_says_what_it_has() {
         ("csv/encounters.csv", "error: csv/encounters.csv is damaged: line 1, column 1: expected value"),
         ("r5", "error: r5/a.ndjson: line 1: `class[0]`: expected text"),
         ("empty", "error: empty has no resource `Encounter`; it has: nothing"),
+        ("odd", "error: odd has no resource `Encounter`; it has: nothing"),
     ] {
         assert_eq!(failure(home.path(), &format!("fhir {place} --out data")), expected);
     }
