@@ -42,7 +42,7 @@ const KEPT_ROW_GROUP: usize = 16_384;
 const PROGRAM: usize = 30 << 20;
 
 /// With less, not even small tables can be done.
-const LEAST_POOL: usize = 16 << 20;
+const LEAST_POOL: usize = 64 << 20;
 
 /// More shares would read the same rows too often.
 const MOST_SHARES: u64 = 64;

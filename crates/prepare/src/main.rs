@@ -521,6 +521,11 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
         });
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
     }
+    for table in summary.unbalanced() {
+        text += &format!(
+            "\nThe counts of `{table}` do not add up: the source loses rows, or counts some twice\n"
+        );
+    }
     if summary.files_empty > 0 {
         text += &format!("\n{} files have nothing in them\n", terminal::count(summary.files_empty));
     }

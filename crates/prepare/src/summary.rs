@@ -69,6 +69,9 @@ pub struct Summary {
     pub encounters_with_edges: u64,
     /// Labs whose values were put into buckets.
     pub bucketed_labs: u64,
+    /// Whether only some encounters were taken.
+    #[serde(skip)]
+    pub is_limited: bool,
     /// Temporary files.
     #[serde(skip)]
     pub temporary: Temporary,
@@ -128,16 +131,20 @@ impl Summary {
         self.unreadable.extend(unreadable);
     }
 
-    /// Whether every row that was read is kept, dropped by a rule, or unreadable. It does not hold for a part of the encounters, as
-    /// `--limit` takes it.
-    pub fn adds_up(&self) -> bool {
+    /// The counts that are not the sum of what was kept, dropped by a rule, or unreadable: there a source loses rows, or counts some
+    /// twice. Of a part of the encounters, as `--limit` takes it, nothing can be said.
+    pub fn unbalanced(&self) -> Vec<String> {
         let all = |read: u64, kept: u64, dropped: &[(String, u64)]| {
             read == kept + dropped.iter().map(|(_, count)| count).sum::<u64>()
         };
-        all(self.encounters_read, self.encounters_kept, &self.dropped)
-            && all(self.events_read, self.events_kept, &self.events_dropped)
-            && all(self.links_read, self.links_kept, &self.links_dropped)
-            && self.tables.values().all(TableCounts::adds_up)
+        let relations = [
+            ("encounters", all(self.encounters_read, self.encounters_kept, &self.dropped)),
+            ("events", all(self.events_read, self.events_kept, &self.events_dropped)),
+            ("links", all(self.links_read, self.links_kept, &self.links_dropped)),
+        ];
+        let tables = self.tables.iter().map(|(name, counts)| (name.as_str(), counts.adds_up()));
+        let wrong = relations.into_iter().chain(tables).filter(|(_, adds_up)| !adds_up && !self.is_limited);
+        wrong.map(|(name, _)| name.to_owned()).collect()
     }
 
     /// One JSON object, with counts from 1 to less than `min_cell` hidden.
@@ -172,6 +179,7 @@ impl Summary {
                 })))
                 .collect::<serde_json::Map<_, _>>(),
             "files_empty": count(self.files_empty),
+            "unbalanced": self.unbalanced(),
             "events_read": shown_json(read(self.events_read, &self.events_dropped, min_cell)),
             "events_derived": count(self.events_derived),
             "events_dropped": counts(&self.events_dropped),
@@ -278,6 +286,28 @@ pub fn part(some: u64, all: u64, min_cell: u64) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_add_up_is_named() {
+        let mut summary = Summary {
+            events_read: 5,
+            events_kept: 3,
+            events_dropped: vec![("no_code".into(), 2)],
+            tables: BTreeMap::from([(
+                "lab".into(),
+                TableCounts { rows: 6, unreadable: 1, events: Some(5), encounters: None },
+            )]),
+            ..Summary::default()
+        };
+        assert_eq!(summary.unbalanced(), [""; 0]);
+        summary.events_kept = 2;
+        summary
+            .tables
+            .insert("patient".into(), TableCounts { rows: 6, encounters: Some(7), ..TableCounts::default() });
+        assert_eq!(summary.unbalanced(), ["events", "patient"]);
+        summary.is_limited = true;
+        assert_eq!(summary.unbalanced(), [""; 0]);
+    }
 
     #[test]
     fn a_small_count_can_not_be_had_by_subtraction() {

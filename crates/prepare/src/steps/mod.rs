@@ -82,7 +82,8 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
     let engine = Engine::new(request.limits.clone(), &beside, listener)?;
     let place = Place::list(&engine.context, &request.input).await?;
-    let mut summary = Summary { source: request.source.name.clone(), ..Summary::default() };
+    let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());
+    let mut summary = Summary { source, is_limited, ..Summary::default() };
     tables::outline(&engine, &request.source)?;
     let place = match request.source.description.flatten {
         Some(Flatten::Fhir) => {
@@ -130,12 +131,12 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     let bounds = settled.bounds_by_code();
     let vocabulary = steps.accept(settled, &mut summary).await?;
     steps.count(&mut summary).await?;
-    debug_assert!(
-        request.settings.limit.is_some() || summary.adds_up(),
-        "every row is kept, dropped by a rule, or counted as unreadable"
-    );
     summary.temporary = engine.temporary();
     if request.settings.strict {
+        if let Some(table) = summary.unbalanced().first() {
+            let problem = format!("the source loses rows of `{table}`, or counts some twice");
+            return Err(Error::Strict { problem });
+        }
         let encounters =
             ["absurd_time", "two_types", "no_subject_id", "no_encounter_id", "ends_before_start"];
         if let Some((rule, count)) =

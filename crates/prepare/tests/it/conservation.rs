@@ -384,6 +384,7 @@ fn every_row_of_a_table_is_kept_or_dropped_by_a_rule_or_unreadable() {
                 for (what, read, sum) in sums(&counts) {
                     assert_eq!(read, sum, "{what} of {said}");
                 }
+                assert_eq!(counts["unbalanced"], json!([]), "{said}");
                 for (table, counted) in counts["tables"].as_object().unwrap() {
                     if let Some(rows) = written.get(table) {
                         assert_eq!(number(&counted["rows"]), *rows, "{table} of {said}");
@@ -468,4 +469,35 @@ fn every_resource_is_kept_or_dropped_by_a_rule_or_left_out() {
         compared += 1;
     }
     assert!(compared > 0);
+}
+
+#[test]
+fn a_source_that_loses_rows_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "about = \"\"\nexample = \"\"\n[tables.visits.columns]\nid = \"id\"\n[tables.codes.columns]\nvisit = \"id\"\nkind = \"text\"\ncode = \"text\"\n";
+    write(
+        home.path(),
+        &[
+            ("mine/source.toml", source),
+            (
+                "mine/encounters.sql",
+                "SELECT id AS encounter_id, id AS subject_id, 'visits' AS from_table FROM visits",
+            ),
+            (
+                "mine/events.sql",
+                "SELECT visit AS encounter_id, kind, code, 'codes' AS from_table FROM codes JOIN visits ON visit = id",
+            ),
+            ("in/visits.csv", "id\n1\n"),
+            ("in/codes.csv", "visit,kind,code\n1,diagnosis,a\n1,treatment,b\n2,treatment,c\n"),
+        ],
+    );
+    let counts = super::json(home.path(), "sql in --source mine --dry-run");
+    assert_eq!(counts["unbalanced"], json!(["codes"]));
+    assert_eq!(counts["tables"]["codes"], json!({"rows": 3, "unreadable": 0, "events": 2}));
+    let said = super::prepare(home.path(), "sql in --source mine --dry-run --strict").assert().code(2);
+    let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+    assert!(
+        said.starts_with("error: the source loses rows of `codes`, or counts some twice (refused"),
+        "{said}"
+    );
 }
