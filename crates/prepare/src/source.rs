@@ -240,9 +240,9 @@ static BUILTIN: &[Files] = &[
     builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
     builtin!("omop", with = "visits.sql"),
-    builtin!("claims", with = "claim_dates.sql" "kinds.csv"),
+    builtin!("claims", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),
     builtin!("fhir", links = "links.sql", with = "conditions.sql" "treatments.sql" "visits.sql"),
-    builtin!("events", links = "links.sql", with = "kinds.csv"),
+    builtin!("events", links = "links.sql", with = "kinds.csv" "known_kinds.sql"),
 ];
 
 impl Source {

@@ -48,20 +48,14 @@ recorded AS (
     FROM prescription
     LEFT JOIN days ON prescription.subject_id = days.subject_id AND date_trunc('day', prescription.date) = days.day
     WHERE $prescriptions = 'link_by_date'
-),
--- ICD-10-CM and icd10cm are the same.
-known AS (
-    SELECT regexp_replace(upper(name), '[^A-Z0-9]', '', 'g') AS name, min(system) AS system, min(kind) AS kind
-    FROM kinds
-    GROUP BY 1
 )
 SELECT
     claim_id AS encounter_id,
-    known.kind,
-    coalesce(known.system || ':' || code, code) AS code,
+    known_kinds.kind,
+    coalesce(known_kinds.system || ':' || code, code) AS code,
     description,
     numeric_value,
     note,
     from_table
 FROM recorded
-LEFT JOIN known ON regexp_replace(upper(code_type), '[^A-Z0-9]', '', 'g') = known.name
+LEFT JOIN known_kinds ON regexp_replace(upper(code_type), '[^A-Z0-9]', '', 'g') = known_kinds.name

@@ -1,9 +1,6 @@
-WITH known AS (
-    SELECT lowered(name) AS name, min(kind) AS kind FROM kinds GROUP BY lowered(name)
-)
 SELECT
     events.encounter_id,
-    coalesce(known.kind, events.kind) AS kind,
+    coalesce(known_kinds.kind, events.kind) AS kind,
     code,
     description,
     time,
@@ -14,5 +11,5 @@ SELECT
         WHEN time IS NULL AND prediction_time IS NOT NULL THEN 'no_time'
     END AS dropped
 FROM events
-LEFT JOIN known ON lowered(events.kind) = known.name
+LEFT JOIN known_kinds ON lowered(events.kind) = known_kinds.name
 LEFT JOIN encounters ON events.encounter_id = encounters.encounter_id

@@ -431,12 +431,16 @@ impl Steps<'_> {
     }
 
     /// Every code that any event has, numbered within its kind; and how many events were dropped.
-    async fn tally(&self, summary: &mut Summary) -> Result<()> {
+    async fn tally(&mut self, summary: &mut Summary) -> Result<()> {
         let tally = "SELECT kind, CASE WHEN dropped IS NULL THEN code END AS code, dropped, from_table, \
-                 CASE WHEN dropped IS NULL THEN note END AS note, max(description) AS description, count(*) AS events \
+                 CASE WHEN dropped IS NULL THEN note END AS note, max(description) AS description, count(*) AS events, \
+                 count(numeric_value) AS with_value \
              FROM events GROUP BY 1, 2, 3, 4, 5";
         let tally = self.engine.sql(tally).await?;
         self.engine.keep("counting codes", "tally", tally).await?;
+        // Where no lab has a value, there is nothing to put into buckets.
+        let values = "SELECT coalesce(sum(with_value), 0) FROM tally WHERE kind = 'lab' AND dropped IS NULL";
+        self.has_values &= single(&self.engine.query("counting values", values).await?) > 0;
         let by = |column: &str| {
             format!(
                 "SELECT {column}, CAST(sum(events) AS BIGINT) AS n FROM tally GROUP BY {column} ORDER BY {column}"
