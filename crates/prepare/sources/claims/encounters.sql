@@ -41,8 +41,9 @@ SELECT
             AND NOT coalesce(array_has(string_to_array(replace(lower($types), ' ', ''), ','), type), false) THEN 'other_type'
         WHEN last_day < first_day THEN 'ends_before_start'
     END AS dropped,
-    -- Admitted again within 30 days after discharge. Unknown for claims that are no admissions or have no dates, and, unless they were
-    -- admitted again, for those who died before the 30 days were over and where the claims end before.
+    -- Admitted again within 30 days after discharge. Unknown for claims that are no admissions or have no
+    -- dates, and, unless they were admitted again, for those who died before the 30 days were over and where
+    -- the claims end before.
     CASE
         WHEN coalesce(type, '') <> 'inpatient' OR last_day IS NULL OR death <= last_day THEN NULL
         WHEN readmitted.claim_id IS NOT NULL THEN true

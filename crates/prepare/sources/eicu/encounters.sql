@@ -10,8 +10,8 @@ SELECT
         -- What is to be predicted would lie inside of what is known.
         WHEN $early_ends = 'drop' AND unitdischargeoffset <= $observe_hours * 60 THEN 'ends_in_observation'
     END AS dropped,
-    -- Another stay in a unit follows in the same stay in the hospital; unknown where either is not recorded, and for those who died,
-    -- who could not come back.
+    -- Another stay in a unit follows in the same stay in the hospital; unknown where either is not recorded,
+    -- and for those who died, who could not come back.
     CASE
         WHEN patienthealthsystemstayid IS NULL OR hospitaladmitoffset IS NULL THEN NULL
         WHEN $readmission_of_dead = 'unknown' AND unitdischargestatus = 'Expired' THEN NULL

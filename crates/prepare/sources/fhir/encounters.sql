@@ -28,8 +28,9 @@ SELECT
             AND NOT coalesce(array_has(string_to_array(replace(upper($classes), ' ', ''), ','), upper(class)), false)
             THEN 'other_class'
     END AS dropped,
-    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no end, and, unless they were
-    -- admitted again, for those who died before the 30 days were over, or it is not known when, and where the records end before.
+    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no
+    -- end, and, unless they were admitted again, for those who died before the 30 days were over, or it is
+    -- not known when, and where the records end before.
     CASE
         WHEN admissions.id IS NULL OR visits.stop IS NULL OR deceased_day <= last_day THEN NULL
         WHEN readmitted.id IS NOT NULL THEN true

@@ -1,4 +1,5 @@
--- Every version of every procedure and request of a medication, and what is wrong with it. Of several, the latest counts.
+-- Every version of every procedure and request of a medication, and what is wrong with it. Of several, the
+-- latest counts.
 WITH medications AS (
     SELECT *
     FROM medication

@@ -44,7 +44,8 @@ found AS (
         subject_id, CAST(NULL AS VARCHAR), time,
         CASE
             WHEN next_discharge IS NOT NULL THEN next_discharge
-            -- A discharge at the time of an admission ends what was open, or else the visit that begins and has no other end.
+            -- A discharge at the time of an admission ends what was open, or else the visit that begins and
+            -- has no other end.
             WHEN ends AND NOT is_open THEN time
             -- Without a discharge, a visit is open until the next.
             ELSE (SELECT max(time) FROM data)

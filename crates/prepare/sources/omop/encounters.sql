@@ -29,8 +29,9 @@ SELECT
         WHEN NOT is_taken THEN 'other_visit_type'
         WHEN visits.last_day < first_day THEN 'ends_before_start'
     END AS dropped,
-    -- Admitted again within 30 days after discharge. Unknown for visits that are no admissions or have no dates, and, unless they were
-    -- admitted again, for those who died before the 30 days were over and who are not observed so long.
+    -- Admitted again within 30 days after discharge. Unknown for visits that are no admissions or have no
+    -- dates, and, unless they were admitted again, for those who died before the 30 days were over and who
+    -- are not observed so long.
     CASE
         WHEN visit_concept_id NOT IN (9201, 262) OR visits.last_day IS NULL OR deaths.day <= visits.last_day THEN NULL
         WHEN readmitted.visit_occurrence_id IS NOT NULL THEN true

@@ -94,7 +94,8 @@ SELECT
     from_table,
     CASE
         WHEN code IS NULL THEN 'unmapped'
-        -- An end without a time of day is the end of that day; a visit without an end is over with the day on which it begins.
+        -- An end without a time of day is the end of that day; a visit without an end is over with the day on
+        -- which it begins.
         WHEN $after_discharge = 'drop' AND "end" IS NULL AND coded.day > last_day THEN 'after_first_day'
         WHEN $after_discharge = 'drop' AND coalesce("end" = date_trunc('day', "end"), false) AND coded.day > last_day
             THEN 'after_discharge'

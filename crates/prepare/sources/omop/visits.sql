@@ -1,5 +1,5 @@
--- Every visit with its moments and days, and whether the options take it. Days are there for visits that have no more than a date, and
--- are those of the zone in which the visit was recorded.
+-- Every visit with its moments and days, and whether the options take it. Days are there for visits that have
+-- no more than a date, and are those of the zone in which the visit was recorded.
 SELECT
     visit_occurrence_id,
     person_id,

@@ -25,8 +25,9 @@ SELECT
             array_has(string_to_array(replace(lower($classes), ' ', ''), ','), lower(encounterclass)), false
         ) THEN 'other_class'
     END AS dropped,
-    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no end, and, unless they were
-    -- admitted again, for those who died before the 30 days were over and where the export ends before.
+    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no
+    -- end, and, unless they were admitted again, for those who died before the 30 days were over and where
+    -- the export ends before.
     CASE
         WHEN admissions.id IS NULL OR ended.stop IS NULL OR death <= last_day THEN NULL
         WHEN readmitted.id IS NOT NULL THEN true
