@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod browser;
+mod deny;
 mod python;
 mod serving;
 mod test;
@@ -27,7 +28,7 @@ struct Arguments {
 enum Chore {
     /// Everything that must pass: format, lints, tidy, Rust tests, Python tests, a walk through the page in a browser
     Test(test::Arguments),
-    /// The rules of the house that no compiler checks: module order, paths in documents, dependencies
+    /// The rules of the house that no compiler checks: module order, paths in documents
     Tidy,
     /// Kill every command that writes, damage every file that is read, send odd requests, and list what came of it
     Torture(torture::Arguments),

@@ -3,9 +3,6 @@
 //! - In `crates/gct/src`, a file uses only modules that `lib.rs` declares above its own.
 //! - ARCHITECTURE.md lists those modules in that order.
 //! - Documents name only paths that exist.
-//! - The library depends on nothing that prints, parses arguments or serves.
-//! - Every dependency has a licence that Apache-2.0 software may use (those of features that are off by default aside).
-//! - The binary `gct` contains neither Burn nor DataFusion.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +11,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::{cargo, root};
+use crate::root;
 
 pub(crate) fn run() -> Result<()> {
     let library = root().join("crates/gct/src");
@@ -33,7 +30,6 @@ pub(crate) fn run() -> Result<()> {
     for document in documents()? {
         problems.extend(missing_paths(&document)?);
     }
-    problems.extend(dependencies()?);
     if problems.is_empty() {
         return Ok(());
     }
@@ -212,75 +208,6 @@ fn named_paths(line: &str) -> Vec<&str> {
     quoted.chain(linked.map(|target| target.split('#').next().unwrap_or(target))).collect()
 }
 
-/// What belongs to an edge and not to the library.
-const NOT_IN_THE_LIBRARY: [&str; 6] = ["anyhow", "axum", "clap", "comfy-table", "ctrlc", "indicatif"];
-
-/// Licences that ask for nothing but their own text.
-const LICENCES: [&str; 12] = [
-    "Apache-2.0",
-    "Apache-2.0 WITH LLVM-exception",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "Unicode-3.0",
-    "Unlicense",
-    "Zlib",
-    "bzip2-1.0.6",
-];
-
-/// Crates with a licence that asks for changes to their own files to be published. We make none, and the binary `gct` has
-/// none of them.
-const UNCHANGED: [&str; 1] = ["colored"];
-
-fn dependencies() -> Result<Vec<String>> {
-    let mut problems = Vec::new();
-    let all = tree(&["--workspace", "--target", "all", "--format", "{p}|{l}"])?;
-    for line in all.lines().filter(|line| !line.is_empty()) {
-        let (name, licence) = line.split_once('|').unwrap_or((line, "none"));
-        let name = name.split(' ').next().unwrap_or(name);
-        if !is_free(licence) && !UNCHANGED.contains(&name) {
-            problems.push(format!("Cargo.lock: {name} has the licence {licence}"));
-        }
-    }
-    for name in tree(&["--package", "gct", "--depth", "1", "--format", "{p}"])?.lines() {
-        let name = name.split(' ').next().unwrap_or(name);
-        if NOT_IN_THE_LIBRARY.contains(&name) {
-            problems.push(format!("crates/gct/Cargo.toml: the library must not depend on {name}"));
-        }
-    }
-    for name in tree(&["--package", "gct-cli", "--target", "all", "--format", "{p}"])?.lines() {
-        let name = name.split(' ').next().unwrap_or(name);
-        let is_heavy = name.starts_with("burn") || name.starts_with("datafusion");
-        if is_heavy || name == "gct-plain" || UNCHANGED.contains(&name) {
-            problems.push(format!("crates/cli/Cargo.toml: the binary must not contain {name}"));
-        }
-    }
-    problems.sort();
-    problems.dedup();
-    Ok(problems)
-}
-
-/// What is linked into our programs or builds them, one crate per line.
-fn tree(arguments: &[&str]) -> Result<String> {
-    let common = ["tree", "--locked", "--edges", "normal,build", "--prefix", "none"];
-    let output = cargo().args(common).args(arguments).output()?;
-    if !output.status.success() {
-        bail!("cargo tree: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8(output.stdout)?.replace(" (*)", ""))
-}
-
-/// Whether a licence expression can be satisfied: every part of an AND by one alternative of its OR.
-fn is_free(expression: &str) -> bool {
-    expression.split(" AND ").all(|part| {
-        let part = part.trim_matches(['(', ')']);
-        part.split(" OR ").flat_map(|part| part.split('/')).any(|licence| LICENCES.contains(&licence.trim()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,15 +279,5 @@ mod tests {
         let modules = ["error", "record"].map(String::from);
         assert_eq!(architecture_order("| module |\n| `error` | a |\n| `record` | b |", &modules), None);
         assert!(architecture_order("| `record` | b |\n| `error` | a |", &modules).is_some());
-    }
-
-    #[test]
-    fn licences_are_alternatives_joined() {
-        assert!(
-            is_free("MIT OR Apache-2.0")
-                && is_free("MIT/Apache-2.0")
-                && is_free("(MIT OR GPL-3.0) AND Unicode-3.0")
-        );
-        assert!(!is_free("GPL-3.0") && !is_free("MIT AND GPL-3.0") && !is_free("none"));
     }
 }
