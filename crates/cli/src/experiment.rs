@@ -6,8 +6,9 @@ use std::sync::Mutex;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
 use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
+use gct::files::Overwrite;
 use gct::infer::Which;
 use gct::metric::SIGNIFICANT;
 use gct::overrides::merge;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use gct::dataset::{self, Overwrite};
+use gct::files::{self, Overwrite};
 use gct::picture::{self, Kind};
 use gct::predict::{Explanation, explain};
 use serde_json::json;
@@ -63,8 +63,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
-        dataset::check_ending(file, &["svg"])?;
-        dataset::check_file(file, overwrite)?;
+        files::check_ending(file, &["svg"])?;
+        files::check_file(file, overwrite)?;
     }
     if arguments.graph.is_some() && arguments.graph == arguments.bars {
         return Err(refusal("--graph and --bars are the same file", "give each a file of its own"));
@@ -125,7 +125,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Result<()> {
-    dataset::write_text(file, overwrite, text)
+    files::write_text(file, overwrite, text)
 }
 
 /// The place of the block that is asked for.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gct::dataset::{self, Overwrite};
+use gct::files::{self, Overwrite};
 
 /// Where a table goes.
 #[derive(Args)]
@@ -27,8 +27,8 @@ impl OutputFile {
     /// Refuses a place that cannot be written, before any work is done.
     pub(crate) fn check(&self) -> gct::Result<()> {
         let Some((out, overwrite)) = self.place() else { return Ok(()) };
-        dataset::check_ending(out, &["parquet"])?;
-        dataset::check_file(out, overwrite)
+        files::check_ending(out, &["parquet"])?;
+        files::check_file(out, overwrite)
     }
 }
 
@@ -53,7 +53,7 @@ impl RequiredFile {
     /// Refuses a place that cannot be written, before any work is done.
     pub(crate) fn check(&self, endings: &'static [&'static str]) -> gct::Result<()> {
         let (out, overwrite) = self.place();
-        dataset::check_ending(out, endings)?;
-        dataset::check_file(out, overwrite)
+        files::check_ending(out, endings)?;
+        files::check_file(out, overwrite)
     }
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use gct::dataset::{Manifest, Overwrite};
+use gct::dataset::Manifest;
+use gct::files::Overwrite;
 use gct::ingest::synthetic::{Preset, Settings};
 use gct::record::CodeKind;
 use gct::synth::{Findings, Progress};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
+use gct::files::Overwrite;
 use gct::model::Config;
 use gct::run::{Entry, Run, Settings};
 use gct::task::Task;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
+use gct::files::Overwrite;
 use gct::infer::Which;
 use gct::report::{Looked, Options};
 use gct::run::Run;

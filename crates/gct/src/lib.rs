@@ -7,7 +7,8 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use gct::dataset::{Dataset, Overwrite};
+//! use gct::dataset::Dataset;
+//! use gct::files::Overwrite;
 //! use gct::ingest::synthetic::Settings;
 //! use gct::prior::{self, MatrixSettings};
 //! use gct::split::{By, Split};
@@ -33,8 +34,8 @@
 /// What can go wrong, in the user's words.
 pub mod error;
 
-/// Reading files that others wrote.
-pub mod input;
+/// Files and folders: written whole or not at all, locked, hashed; read only if they are regular files.
+pub mod files;
 
 /// Settings laid over settings: a file over defaults, a flag over the file.
 pub mod overrides;

@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::error::{Error, OnPath, Result};
-use crate::input;
+use crate::files;
 
 /// Reads a TOML file.
 ///
 /// # Errors
 /// If it cannot be read; if it is not TOML, with the line.
 pub fn read(path: &Path) -> Result<Table> {
-    let text = input::text(path).on("read", path)?;
+    let text = files::read_text(path).on("read", path)?;
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         let problem = format!("line {line}: {}", error.message());
@@ -68,7 +68,7 @@ pub fn typed<T: DeserializeOwned>(settings: &Table) -> Result<T, String> {
 /// # Errors
 /// If it cannot be read, or is not what its type says.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = input::text(path).on("read", path)?;
+    let text = files::read_text(path).on("read", path)?;
     let wrong =
         |place: &str, error: &serde_json::Error| Error::file(path, in_words(place, &error.to_string()));
     let mut json = serde_json::Deserializer::from_str(&text);

@@ -17,8 +17,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::dataset::{self, Dataset, Overwrite};
+use crate::dataset::{self, Dataset};
 use crate::error::{Error, Result};
+use crate::files::Overwrite;
 use crate::record::Encounter;
 pub use crate::record::Part;
 

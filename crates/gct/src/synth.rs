@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling::{self, Ceiling};
-use crate::dataset::{Dataset, MANIFEST, Manifest, Overwrite, Source, Writer};
+use crate::dataset::{Dataset, MANIFEST, Manifest, Source, Writer};
 use crate::error::{Error, Result};
+use crate::files::Overwrite;
 pub use crate::ingest::synthetic::SOURCE;
 use crate::ingest::synthetic::{Generator, Settings};
 use crate::overrides;

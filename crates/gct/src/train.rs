@@ -13,9 +13,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use crate::batch::Example;
-use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
 use crate::evaluate;
+use crate::files::{Overwrite, write_own};
 use crate::infer::Asker;
 use crate::model::{Learning, Model, Targets, Trainer};
 use crate::prior::Counter;

@@ -26,7 +26,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
-use gct::dataset::Scratch;
+use gct::files::TemporaryFolder;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
@@ -76,7 +76,7 @@ pub struct Limits {
 /// A session of the query engine.
 pub(crate) struct Engine<'a> {
     pub(crate) context: SessionContext,
-    work: Scratch,
+    work: TemporaryFolder,
     listener: Listener<'a>,
     limits: Limits,
     /// Bytes of memory that queries may hold.
@@ -90,7 +90,7 @@ pub(crate) struct Engine<'a> {
 impl<'a> Engine<'a> {
     /// Begins a session that keeps what lies between two steps in a new folder inside of `beside`.
     pub(crate) fn new(limits: Limits, beside: &Path, listener: Listener<'a>) -> Result<Self> {
-        let work = Scratch::inside(beside)?;
+        let work = TemporaryFolder::inside(beside)?;
         let spill = work.path().join("spill");
         std::fs::create_dir(&spill).map_err(|error| Error::Place {
             place: spill.display().to_string(),

@@ -77,7 +77,7 @@ impl Place {
         let refuse = |problem: String| Error::Place { place: name.into(), problem };
         let is_url = name.contains("://");
         if !is_url {
-            gct::input::check(Path::new(name)).map_err(|error| Error::system("read", name, error))?;
+            gct::files::check_regular(Path::new(name)).map_err(|error| Error::system("read", name, error))?;
         }
         let url = if is_url { checked(name)?.to_owned() } else { local_url(name).map_err(&refuse)? };
         let url = ListingTableUrl::parse(&url).map_err(|error| refuse(error.to_string()))?;
@@ -122,7 +122,7 @@ impl Place {
             .collect();
         for (_, file) in files.iter().filter(|_| !is_url) {
             // Opening a pipe would wait for whoever writes to it. What is not there is found later.
-            match gct::input::check(Path::new(&file.name)) {
+            match gct::files::check_regular(Path::new(&file.name)) {
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
                     return Err(Error::system("read", &file.name, error));
                 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use gct::dataset::Overwrite;
+use gct::files::Overwrite;
 use gct::overrides::{read, typed};
 use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};

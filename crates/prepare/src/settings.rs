@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gct::dataset::Overwrite;
+use gct::files::Overwrite;
 use gct::record::{CodeKind, PerKind};
 use gct::split::By;
 

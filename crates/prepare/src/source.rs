@@ -269,7 +269,8 @@ impl Source {
     /// If a file is missing or makes no sense.
     pub fn read(path: &Path) -> Result<Source> {
         let path = if path.is_dir() { path.join("source.toml") } else { path.to_owned() };
-        let text = |path: &Path| gct::input::text(path).map_err(|error| Error::system("read", path, error));
+        let text =
+            |path: &Path| gct::files::read_text(path).map_err(|error| Error::system("read", path, error));
         let place = path.display().to_string();
         let description: Description = overrides::typed(&overrides::read(&path)?)
             .map_err(|problem| Error::Source { place: place.clone(), problem })?;

@@ -98,8 +98,8 @@ impl Token {
     /// If the file cannot be read, is empty, or can be read by everybody.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |problem, hint| Err(Error::Token { path: path.to_owned(), problem, hint });
-        let text =
-            gct::input::text(path).map_err(|source| Error::TokenFile { path: path.to_owned(), source })?;
+        let text = gct::files::read_text(path)
+            .map_err(|source| Error::TokenFile { path: path.to_owned(), source })?;
         if is_open_to_all(path) {
             return refuse("everybody on this machine can read the token", "chmod 600 FILE");
         }

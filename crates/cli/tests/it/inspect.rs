@@ -1,7 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-use gct::dataset::{Overwrite, Source, Writer};
+use gct::dataset::{Source, Writer};
+use gct::files::Overwrite;
 use gct::record::{Code, Encounter, EncounterId, PerKind, SubjectId};
 use snapbox::str;
 

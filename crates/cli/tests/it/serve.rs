@@ -62,7 +62,8 @@ fn it_serves_until_it_is_asked_to_stop() {
 
 /// The dataset again, as if it came from a hospital.
 fn make_real(home: &Path) {
-    use gct::dataset::{Dataset, Overwrite, Source, Writer};
+    use gct::dataset::{Dataset, Source, Writer};
+    use gct::files::Overwrite;
     let dataset = Dataset::open(&home.join("data")).unwrap();
     let (vocabulary, labels) = (dataset.vocabulary().clone(), dataset.manifest().labels.clone());
     let mut writer = Writer::create(&home.join("real"), Overwrite::Refuse, vocabulary, labels).unwrap();

@@ -450,7 +450,8 @@ fn identifiers_stay_where_they_belong() {
 
 /// The dataset again, with identifiers that are easy to find.
 fn plant_identifiers(home: &Path) {
-    use gct::dataset::{Dataset, Overwrite, Writer};
+    use gct::dataset::{Dataset, Writer};
+    use gct::files::Overwrite;
     use gct::record::{Encounter, EncounterId, SubjectId};
     let dataset = Dataset::open(&home.join("data")).unwrap();
     let (vocabulary, labels) = (dataset.vocabulary().clone(), dataset.manifest().labels.clone());

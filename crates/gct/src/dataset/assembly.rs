@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::folder::{self, DATASET, Overwrite, PendingFolder};
-use super::manifest::{ENCOUNTERS, Files, Manifest, SCHEMA_VERSION, Source};
+use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source};
 use super::read::Dataset;
 use super::write::write_vocabulary;
 use crate::error::Result;
+use crate::files::{FileEntry, Overwrite, PendingFolder};
 use crate::record::{CodeKind, PerKind, Vocabulary};
 
 /// A dataset folder in the making, whose `encounters.parquet` a query engine writes. Dropped before [`Assembly::finish`], it leaves
@@ -21,7 +21,7 @@ impl Assembly {
     /// # Errors
     /// If `path` exists and may not be replaced, or cannot be written.
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
-        Ok(Assembly { folder: PendingFolder::create(path, overwrite, DATASET)? })
+        Ok(Assembly { folder: PendingFolder::create(path, overwrite, KIND)? })
     }
 
     /// Where the folder is meanwhile.
@@ -63,7 +63,7 @@ impl Assembly {
             with_edges: 0,
             labels,
             files: Files {
-                encounters: folder::entry_of(&self.encounters())?,
+                encounters: FileEntry::of(&self.encounters())?,
                 vocabulary: write_vocabulary(folder, &vocabulary)?,
             },
         };

@@ -7,16 +7,22 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::replace::put_back_missing;
 use super::schema;
 use crate::error::{Error, OnPath, Result};
-use crate::input;
+use crate::files::{self, FileEntry, FolderKind};
 use crate::overrides;
 use crate::record::PerKind;
 
-pub(crate) const MANIFEST: &str = "dataset.json";
+pub(crate) const MANIFEST: &str = files::DATASET_MANIFEST;
 pub(super) const ENCOUNTERS: &str = "encounters.parquet";
 pub(crate) const VOCABULARY: &str = "vocabulary.parquet";
+
+/// What a dataset folder holds.
+pub(super) const KIND: FolderKind = FolderKind {
+    name: "dataset",
+    manifest: MANIFEST,
+    holds: |name| [MANIFEST, ENCOUNTERS, VOCABULARY].contains(&name),
+};
 
 /// The version of the folder's format that this program writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -70,16 +76,6 @@ pub struct Files {
     pub vocabulary: FileEntry,
 }
 
-/// What a file must be, to the bit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileEntry {
-    /// Its size.
-    pub bytes: u64,
-    /// Its hash, as `sha256sum` prints it.
-    pub sha256: String,
-}
-
 impl Manifest {
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(MANIFEST);
@@ -95,8 +91,8 @@ impl Manifest {
 
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(MANIFEST);
-        put_back_missing(folder);
-        let text = match input::text(&path) {
+        files::restore_missing(folder);
+        let text = match files::read_text(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
                 return Err(Error::NotADataset { path: folder.to_owned() });
             }

@@ -13,14 +13,13 @@ use parquet::arrow::arrow_reader::{
 };
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::folder;
-use super::manifest::{ENCOUNTERS, FileEntry, Manifest, VOCABULARY};
+use super::manifest::{ENCOUNTERS, Manifest, VOCABULARY};
 use super::schema::{
     self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, EdgeColumn, PART, PREDICTION_TIME, START, SUBJECT_ID,
     TREATMENT_LAB,
 };
 use crate::error::{self, Error, OnPath, Result};
-use crate::input;
+use crate::files::{self, FileEntry};
 use crate::record::{
     Code, CodeKind, Edge, Edges, Encounter, EncounterId, Part, PerKind, SubjectId, Vocabulary,
 };
@@ -148,7 +147,7 @@ fn is_intact(path: &Path, expected: &FileEntry) -> Result<bool> {
     if !path.exists() {
         return Err(Error::MissingFile { path: path.to_owned(), evidence: "dataset.json lists it".into() });
     }
-    Ok(folder::entry_of(path)? == *expected)
+    Ok(FileEntry::of(path)? == *expected)
 }
 
 /// A Parquet file with the columns that it must have.
@@ -161,11 +160,11 @@ pub(crate) struct Table {
 impl Table {
     /// Opens a file, having checked its columns, and its rows if their number is known.
     pub(crate) fn open(path: PathBuf, expected: &Schema, rows: Option<u64>) -> Result<Self> {
-        let file = input::open(&path).on("read", &path)?;
+        let file = files::open(&path).on("read", &path)?;
         // The types are those of the Parquet format, whichever library wrote the file.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let load = || ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(&path, &error));
-        let metadata = input::decode(&path, load)?;
+        let metadata = files::decode(&path, load)?;
         let table = Table { path, metadata };
         for column in expected.fields() {
             if !table.has(column)? {
@@ -207,14 +206,14 @@ impl Table {
     /// [`Table::batches`] with some of the columns.
     fn batches_with(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Batches> {
         let path = self.path.clone();
-        let file = input::open(&path).on("read", &path)?;
+        let file = files::open(&path).on("read", &path)?;
         let fields = self.metadata.schema().fields();
         let wanted = (0..fields.len()).filter(|position| is_wanted(fields[*position].name()));
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted);
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
             .with_projection(mask)
             .with_batch_size(BATCH);
-        let reader = input::decode(&path, || reader.build().map_err(|error| damaged(&path, &error)))?;
+        let reader = files::decode(&path, || reader.build().map_err(|error| damaged(&path, &error)))?;
         Ok(Batches { path, reader: Some(reader) })
     }
 }
@@ -231,7 +230,7 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut reader = self.reader.take()?;
-        let batch = input::decode(&self.path, || {
+        let batch = files::decode(&self.path, || {
             reader.next().transpose().map_err(|error| damaged(&self.path, &error))
         });
         if batch.is_ok() {
@@ -565,7 +564,8 @@ fn edges(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::{Overwrite, Source, Writer};
+    use crate::dataset::{Source, Writer};
+    use crate::files::Overwrite;
 
     #[test]
     fn two_ids_with_one_hash_are_two_ids() {

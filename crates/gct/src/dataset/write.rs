@@ -15,10 +15,10 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::folder::{DATASET, HashedFile, Overwrite, PendingFile, PendingFolder};
-use super::manifest::{ENCOUNTERS, FileEntry, Files, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
+use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
 use super::schema::{self, DIAGNOSIS_TREATMENT, EdgeColumn, TREATMENT_LAB};
 use crate::error::{Error, OnPath, Result};
+use crate::files::{FileEntry, HashedFile, Overwrite, PendingFile, PendingFolder};
 use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind, Vocabulary};
 
 /// Encounters per row group: what a writer or a reader holds in memory at a time.
@@ -55,7 +55,7 @@ impl Writer {
         for kind in CodeKind::ALL {
             vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
         }
-        let folder = PendingFolder::create(path, overwrite, DATASET)?;
+        let folder = PendingFolder::create(path, overwrite, KIND)?;
         let encounters = TableWriter::create(folder.path(), ENCOUNTERS, schema::encounters(&labels))?;
         Ok(Writer {
             folder,

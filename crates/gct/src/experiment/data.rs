@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Experiment;
 use crate::ceiling::Ceiling;
-use crate::dataset::{Dataset, Overwrite, check_outside, is_partial, write_own};
+use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
+use crate::files::{Overwrite, check_outside, is_partial, write_own};
 use crate::overrides;
 use crate::statistics::{self, Statistics};
 use crate::synth;

@@ -45,8 +45,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::dataset::write_own;
 use crate::error::{Error, OnPath, Result};
+use crate::files::write_own;
 use crate::ingest::synthetic;
 use crate::model::Config;
 use crate::overrides;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::gather::{Cell, Findings};
 use super::{About, Experiment};
-use crate::dataset::write_own;
 use crate::error::Result;
+use crate::files::write_own;
 use crate::metric::SIGNIFICANT;
 use crate::paper;
 use crate::picture::{self, Line, Series};

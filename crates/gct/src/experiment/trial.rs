@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{Dataset, Overwrite, write_own};
+use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
 use crate::evaluate::{self, Evaluation};
+use crate::files::{Overwrite, write_own};
 use crate::infer::Which;
 use crate::metric::Bootstrap;
 use crate::overrides;

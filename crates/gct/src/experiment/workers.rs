@@ -11,8 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use super::data::check_folder;
 use super::trial::{Finished, Trial};
 use super::{About, Experiment};
-use crate::dataset::{Dataset, sweep_all};
+use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
+use crate::files::sweep_all;
 use crate::split::By;
 use crate::train;
 

@@ -12,9 +12,8 @@ use sha2::{Digest, Sha256};
 
 use super::{Config, HeadConfig, Model, Parameters};
 use crate::batch::EmbeddingRows;
-use crate::dataset::{Overwrite, hex, write_file};
 use crate::error::{Error, OnPath, Result};
-use crate::input;
+use crate::files::{self, Overwrite, hex, write_file};
 use crate::record::CodeKind;
 
 /// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written in any order.
@@ -86,7 +85,7 @@ impl Model<f32> {
 
     /// The same, and what identifies the run that it is of.
     pub(crate) fn load_with_run(path: &Path) -> Result<(Self, Option<serde_json::Value>)> {
-        let bytes = input::bytes(path).on("read", path)?;
+        let bytes = files::read(path).on("read", path)?;
         let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| wrong(error.to_string()))?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;

@@ -11,8 +11,9 @@ use arrow_schema::{DataType, Field};
 
 use super::Written;
 use super::npy;
-use crate::dataset::{Dataset, Overwrite, PendingFile, TableFile};
+use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, OnPath, Result};
+use crate::files::{Overwrite, PendingFile};
 use crate::infer::{Asker, Reader, Which, in_rounds};
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
@@ -133,7 +134,7 @@ impl VectorFile {
             let writer = npy::Writer::new(file, rows, width).on("write", path)?;
             return Ok(VectorFile::Npy(writer, pending));
         }
-        crate::dataset::check_file(path, overwrite)?;
+        crate::files::check_file(path, overwrite)?;
         Ok(VectorFile::Parquet { place: (path.to_owned(), overwrite), width, table: None })
     }
 

@@ -17,9 +17,10 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 
 use super::{Written, largest, probabilities, probability};
-use crate::dataset::{Dataset, Overwrite, TableFile};
+use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, Result};
 use crate::evaluate::pairs;
+use crate::files::Overwrite;
 use crate::graph;
 use crate::infer::{Asker, Reader, TestSet, in_rounds};
 use crate::record::{CodeKind, Encounter};

@@ -11,8 +11,9 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::finder::Finder;
 use super::{Cells, Pairs, Prior};
-use crate::dataset::{self, FileEntry, Overwrite, Table};
+use crate::dataset::{self, Table};
 use crate::error::{Error, Result};
+use crate::files::{FileEntry, Overwrite};
 use crate::record::{CodeKind, PerKind};
 
 /// `effect` is null where the count is that of the code itself. A strength is there only if it was learned.
@@ -52,7 +53,7 @@ impl Prior {
                 .push(("strength", Arc::new(rows.iter().map(|row| row.strength).collect::<Float32Array>())));
         }
         dataset::write_table(path, Overwrite::Refuse, columns)?;
-        dataset::entry_of(path)
+        FileEntry::of(path)
     }
 
     fn rows(&self, kind: CodeKind) -> Vec<Row> {

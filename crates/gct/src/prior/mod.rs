@@ -18,8 +18,9 @@ use arrow_array::{ArrayRef, Float64Array, UInt32Array};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{self, Dataset, Overwrite};
+use crate::dataset::{self, Dataset};
 use crate::error::Result;
+use crate::files::Overwrite;
 use crate::graph::Nodes;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};

@@ -10,9 +10,8 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::dataset::{hex, write_own};
 use crate::error::{Error, OnPath, Result};
-use crate::input;
+use crate::files::{self, hex, write_own};
 use crate::model::{Model, Progress, Trainer};
 use crate::run::Run;
 
@@ -130,7 +129,7 @@ pub(super) fn exists(run: &Path) -> Result<bool> {
 pub(super) fn last_step(run: &Path) -> Result<u64> {
     let Some(path) = list(run)?.into_iter().next() else { return Ok(0) };
     let damaged = |problem: String| Error::Checkpoint { path: path.clone(), problem, before: None };
-    let bytes = input::bytes(&path).on("read", &path)?;
+    let bytes = files::read(&path).on("read", &path)?;
     Ok(describe(&path, &bytes).map_err(damaged)?.state.step)
 }
 
@@ -151,7 +150,7 @@ fn describe(path: &Path, bytes: &[u8]) -> Result<Description, String> {
 pub(crate) fn load(run: &Run, model: Model<f32>) -> Result<Option<(Trainer<f32>, State)>> {
     let mut all = list(run.path())?.into_iter();
     let Some(path) = all.next() else { return Ok(None) };
-    let (bytes, before) = (input::bytes(&path).on("read", &path)?, all.next());
+    let (bytes, before) = (files::read(&path).on("read", &path)?, all.next());
     let loaded = describe(&path, &bytes).and_then(|description| {
         run.check_belongs(description.run.as_ref())?;
         read(&bytes, description, model)

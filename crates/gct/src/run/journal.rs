@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventFile;
 use crate::error::{OnPath, Result};
-use crate::input;
+use crate::files;
 
 pub(super) const METRICS: &str = "metrics.jsonl";
 pub(super) const EVENTS: &str = "events.out.tfevents.0.gct";
@@ -102,7 +102,7 @@ impl Journal {
 /// The validations of a run.
 pub(crate) fn read(run: &Path) -> Result<Vec<Entry>> {
     let path = run.join(METRICS);
-    let text = match input::text(&path) {
+    let text = match files::read_text(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.on("read", &path)?,
     };

@@ -16,8 +16,9 @@ use arrow_array::{ArrayRef, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use sha2::{Digest, Sha256};
 
-use crate::dataset::{self, Dataset, FileEntry, Overwrite, Table};
+use crate::dataset::{self, Dataset, Table};
 use crate::error::{Error, Result};
+use crate::files::{FileEntry, Overwrite};
 use crate::ingest::synthetic;
 use crate::record::{CodeKind, Encounter, PerKind};
 
@@ -114,7 +115,7 @@ impl Learned {
             ("hash", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|(_, hash)| *hash)))),
         ];
         dataset::write_table(path, Overwrite::Refuse, columns)?;
-        dataset::entry_of(path)
+        FileEntry::of(path)
     }
 
     /// Reads the hashes of so many encounters.

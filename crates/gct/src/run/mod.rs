@@ -23,9 +23,9 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::EmbeddingRows;
-use crate::dataset::{self, Dataset, FileEntry, Overwrite, PendingFolder, Shape, VOCABULARY};
+use crate::dataset::{self, Dataset, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
-use crate::input;
+use crate::files::{self, FileEntry, FolderKind, Overwrite, PendingFolder};
 use crate::model::Model;
 use crate::overrides;
 use crate::prior::Prior;
@@ -48,15 +48,15 @@ pub use settings::{Decay, Settings};
 /// The version of the folder's format that this program writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
-const MANIFEST: &str = dataset::RUN_MANIFEST;
+const MANIFEST: &str = files::RUN_MANIFEST;
 const PRIOR: &str = "prior.parquet";
 const LEARNED: &str = "learned.parquet";
 const CONFIG: &str = "config.toml";
 pub(crate) const BEST: &str = "best.safetensors";
 pub(crate) const LAST: &str = "last.safetensors";
 
-const SHAPE: Shape = Shape {
-    what: "run",
+const KIND: FolderKind = FolderKind {
+    name: "run",
     manifest: MANIFEST,
     holds: |name| {
         let fixed = [
@@ -138,7 +138,7 @@ impl DatasetEntry {
 
 /// The way from a folder, which need not be there yet, to another.
 fn way(from: &Path, to: &Path) -> Option<PathBuf> {
-    let from = fs::canonicalize(dataset::parent_of(from)).ok()?.join(from.file_name()?);
+    let from = fs::canonicalize(files::parent_of(from)).ok()?.join(from.file_name()?);
     let common = from.components().zip(to.components()).take_while(|(from, to)| from == to).count();
     let up = from.components().skip(common).map(|_| Component::ParentDir);
     Some(up.chain(to.components().skip(common)).collect())
@@ -174,8 +174,8 @@ pub struct Run {
 /// # Errors
 /// If something is there that may not be replaced.
 pub fn check_place(folder: &Path, overwrite: Overwrite) -> Result<()> {
-    dataset::check_folder(folder, overwrite, SHAPE)?;
-    dataset::lock(&folder.join(MANIFEST)).map(drop)
+    files::check_folder(folder, overwrite, KIND)?;
+    files::lock(&folder.join(MANIFEST)).map(drop)
 }
 
 impl Run {
@@ -192,8 +192,8 @@ impl Run {
         mut learned: Learned,
     ) -> Result<(Self, Option<fs::File>)> {
         let vocabulary = dataset.vocabulary();
-        let replaced = dataset::lock(&folder.join(MANIFEST))?;
-        let pending = PendingFolder::create(folder, overwrite, SHAPE)?;
+        let replaced = files::lock(&folder.join(MANIFEST))?;
+        let pending = PendingFolder::create(folder, overwrite, KIND)?;
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
@@ -215,9 +215,9 @@ impl Run {
             file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).on("write", &path)?;
         }
         // Locked before anybody can see it; and what has come into its place meanwhile is not replaced if it is being trained.
-        let own = dataset::lock(&pending.path().join(MANIFEST))?;
+        let own = files::lock(&pending.path().join(MANIFEST))?;
         let _replaced = match replaced {
-            None => dataset::lock(&folder.join(MANIFEST))?,
+            None => files::lock(&folder.join(MANIFEST))?,
             held => held,
         };
         pending.commit()?;
@@ -264,13 +264,13 @@ impl Run {
     pub(crate) fn set_steps(&mut self, steps: u64) -> Result<()> {
         self.settings.steps = steps;
         let path = self.folder.join(CONFIG);
-        dataset::write_own(&path, config(&self.settings).as_bytes())
+        files::write_own(&path, config(&self.settings).as_bytes())
     }
 
     /// Keeps other processes from training it, as long as the file is held, and removes what a kill left behind.
     pub(crate) fn lock(&self) -> Result<Option<fs::File>> {
-        let Some(lock) = dataset::lock(&self.folder.join(MANIFEST))? else { return Ok(None) };
-        dataset::sweep_around(&self.folder);
+        let Some(lock) = files::lock(&self.folder.join(MANIFEST))? else { return Ok(None) };
+        files::sweep_around(&self.folder);
         Ok(Some(lock))
     }
 
@@ -293,7 +293,7 @@ impl Run {
             return Dataset::open(path);
         }
         let moved = relative.iter().map(|way| self.folder.join(way));
-        let beside = path.file_name().map(|name| dataset::parent_of(&self.folder).join(name));
+        let beside = path.file_name().map(|name| files::parent_of(&self.folder).join(name));
         let mut looked = vec![path.clone()];
         for place in moved.chain(beside) {
             // Another dataset of the same name is none of ours.
@@ -413,7 +413,7 @@ fn check_written(path: &Path, entry: &FileEntry) -> Result<()> {
     if !path.exists() {
         return Err(Error::MissingFile { path: path.to_owned(), evidence: "run.json lists it".into() });
     }
-    if dataset::entry_of(path)? != *entry {
+    if FileEntry::of(path)? != *entry {
         let problem = "it is not the file that was written with run.json".into();
         return Err(Error::Damaged { path: path.to_owned(), problem });
     }
@@ -512,8 +512,8 @@ fn config(settings: &Settings) -> String {
 
 fn read_manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
-    dataset::put_back_missing(folder);
-    let text = match input::text(&path) {
+    files::restore_missing(folder);
+    let text = match files::read_text(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_dir() => {
             return Err(Error::NotARun { path: folder.to_owned() });
         }

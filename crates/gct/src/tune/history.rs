@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{End, Tuning};
-use crate::dataset::write_own;
 use crate::error::Result;
+use crate::files::write_own;
 use crate::picture::{self, Series};
 
 /// Writes `history.csv`, `history.svg` and, if a trial has a value, `best.toml` into the folder of a tuning.

@@ -22,8 +22,9 @@ use std::time::Instant;
 use gct_search::{is_hopeless, suggest};
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{self, Dataset, Overwrite, lock, write_own};
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::files::{self, Overwrite, lock, write_own};
 use crate::model::Config;
 use crate::overrides;
 use crate::run::{Best, Settings};
@@ -261,7 +262,7 @@ impl Tuning {
         plan.check()?;
         let path = folder.join(PLAN);
         if !path.exists() {
-            let is_foreign = |name: &OsStr| name != PLAN && !dataset::is_partial(name);
+            let is_foreign = |name: &OsStr| name != PLAN && !files::is_partial(name);
             if fs::read_dir(folder)
                 .is_ok_and(|inside| inside.flatten().any(|entry| is_foreign(&entry.file_name())))
             {
@@ -269,7 +270,7 @@ impl Tuning {
                 return Err(Error::NotReplaceable { path: folder.to_owned(), problem });
             }
             let text = toml::to_string(&plan).expect("a plan has text keys and numbers that fit");
-            match dataset::write_text(&path, Overwrite::Refuse, &text) {
+            match files::write_text(&path, Overwrite::Refuse, &text) {
                 // Another process has begun in the meantime.
                 Err(Error::OutputExists { .. }) => {}
                 written => written?,
@@ -325,7 +326,7 @@ impl Tuning {
     /// If a trial cannot be written, or the user stops it.
     pub fn run(self, dataset: &Dataset, watch: Watch<'_>) -> Result<Self> {
         let _lock = lock(&self.folder.join(PLAN))?;
-        dataset::sweep_all(&self.folder);
+        files::sweep_all(&self.folder);
         // As it is now that nobody else writes.
         let tuning = Tuning::read(&self.folder)?;
         let cut_off =

@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use gct::Error;
-use gct::dataset::{Dataset, Overwrite, Writer};
+use gct::dataset::{Dataset, Writer};
 use gct::evaluate::{self, Evaluation};
+use gct::files::Overwrite;
 use gct::infer::{Overlap, TestSet, Training, Which};
 use gct::metric::Bootstrap;
 use gct::predict;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gct::dataset::{Dataset, Overwrite, Source, Writer};
+use gct::dataset::{Dataset, Source, Writer};
+use gct::files::Overwrite;
 use gct::record::{Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId, Vocabulary};
 
 pub(crate) fn vocabulary() -> Vocabulary {

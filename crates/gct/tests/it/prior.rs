@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gct::dataset::{Dataset, Overwrite, Source, Writer};
+use gct::dataset::{Dataset, Source, Writer};
+use gct::files::Overwrite;
 use gct::graph::Nodes;
 use gct::prior::{self, Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};

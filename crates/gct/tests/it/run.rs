@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gct::Error;
-use gct::dataset::{Dataset, Overwrite, Source, Writer};
+use gct::dataset::{Dataset, Source, Writer};
 use gct::evaluate;
+use gct::files::Overwrite;
 use gct::infer::{Asker, Reader, TestSet, Training, Unseen, Which};
 use gct::ingest::synthetic;
 use gct::metric::Bootstrap;

@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gct::Error;
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
+use gct::files::Overwrite;
 use gct::ingest::synthetic::{Generator, Preset, Settings};
 use gct::record::{CodeKind, Encounter};
 use gct::synth::{self, Findings};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gct::batch::{EmbeddingRows, Example};
-use gct::dataset::Overwrite;
+use gct::files::Overwrite;
 use gct::model::{Config, GctConfig, HeadConfig, Model};
 use gct::prior::{Counter, MatrixSettings};
 use gct::record::PerKind;

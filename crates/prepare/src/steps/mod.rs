@@ -74,7 +74,7 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
             let (name, value) = ("prior".into(), prior.display().to_string());
             return Err(Error::Choice { name, value, allowed: "a place outside of the dataset".into() });
         }
-        gct::dataset::check_file(prior, request.overwrite)?;
+        gct::files::check_file(prior, request.overwrite)?;
     }
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
@@ -184,7 +184,7 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
         Ok(manifest) => debug_assert_eq!(manifest.encounters, summary.encounters_kept),
     }
     if let Some((written, out)) = prior {
-        gct::dataset::copy_file(&written, out, request.overwrite)?;
+        gct::files::copy_file(&written, out, request.overwrite)?;
     }
     Ok(summary)
 }

@@ -3,7 +3,8 @@ use std::path::Path;
 
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
+use gct::files::Overwrite;
 use gct::split::{By, Split};
 use serde_json::json;
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
-use gct::dataset::{Dataset, Overwrite};
+use gct::dataset::Dataset;
+use gct::files::Overwrite;
 use gct::infer::{Reader, Which};
 use gct::ingest::synthetic;
 use gct::record::{CodeKind, Encounter, EncounterId};

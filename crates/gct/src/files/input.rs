@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// If the system refuses, or something else has this name: opening a pipe would wait until somebody writes to it, and a
 /// device may never end.
 pub fn open(path: &Path) -> io::Result<File> {
-    check(path)?;
+    check_regular(path)?;
     File::open(path)
 }
 
@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn check(path: &Path) -> io::Result<()> {
+pub fn check_regular(path: &Path) -> io::Result<()> {
     let Some(found) = special(fs::metadata(path)?.file_type()) else { return Ok(()) };
     let problem = format!("found {found}, expected a regular file");
     Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
@@ -33,7 +33,7 @@ pub fn check(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -43,7 +43,7 @@ pub fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`open`]; if they are not UTF-8.
-pub fn text(path: &Path) -> io::Result<String> {
+pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.read_to_string(&mut text)?;
     Ok(text)
@@ -113,11 +113,11 @@ mod tests {
         let pipe = home.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for (path, found) in [(pipe.as_path(), "a pipe"), (Path::new("/dev/zero"), "a device")] {
-            let error = text(path).unwrap_err();
+            let error = read_text(path).unwrap_err();
             assert_eq!(error.to_string(), format!("found {found}, expected a regular file"));
         }
         let file = home.path().join("file");
         fs::write(&file, "text").unwrap();
-        assert_eq!((text(&file).unwrap(), bytes(&file).unwrap()), ("text".into(), b"text".to_vec()));
+        assert_eq!((read_text(&file).unwrap(), read(&file).unwrap()), ("text".into(), b"text".to_vec()));
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use tempfile::{NamedTempFile, TempDir};
 
+use super::folder::parent_of;
 use crate::error::{OnPath, Result};
 
 /// How the names of temporary folders and files begin.
@@ -29,19 +30,19 @@ pub(crate) fn is_partial(name: &OsStr) -> bool {
 /// A temporary folder that nobody else may read. Dropped, it is deleted with all that is in it; if the
 /// process is killed, the next one in the same folder deletes it.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct TemporaryFolder {
     // Dropped in this order: deleted while it is locked.
     folder: TempDir,
     _lock: Option<File>,
 }
 
-impl Scratch {
+impl TemporaryFolder {
     /// Makes one inside of a folder.
     ///
     /// # Errors
     /// If it cannot be written there.
     pub fn inside(parent: &Path) -> Result<Self> {
-        Scratch::inside_for(parent, parent)
+        TemporaryFolder::inside_for(parent, parent)
     }
 
     /// Makes one inside of a folder; an error names what it is for.
@@ -57,7 +58,7 @@ impl Scratch {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (None, Claim::Others),
                 Err(error) => return Err(error),
             };
-            Ok((Scratch { folder, _lock: lock }, claim))
+            Ok((TemporaryFolder { folder, _lock: lock }, claim))
         };
         claimed(parent, make).on("create", target)
     }
@@ -85,11 +86,17 @@ pub(super) fn file_inside(parent: &Path, target: &Path) -> Result<NamedTempFile>
 }
 
 /// Removes what killed processes left in a folder. Where there are no locks, nothing is removed.
-pub(crate) fn sweep(folder: &Path) {
+pub(super) fn sweep(folder: &Path) {
     for entry in entries(folder).filter(|entry| is_partial(&entry.file_name())) {
         // What cannot be removed stays: it is in nobody's way.
         let _ = remove_abandoned(&entry.path());
     }
+}
+
+/// Removes what killed processes left in a folder and beside it.
+pub(crate) fn sweep_around(folder: &Path) {
+    sweep(folder);
+    sweep(parent_of(folder));
 }
 
 /// Removes what killed processes left in a folder and in all folders in it.
@@ -215,7 +222,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let parent = home.path();
         let (folder, file) =
-            (Scratch::inside(parent).unwrap(), file_inside(parent, &parent.join("table")).unwrap());
+            (TemporaryFolder::inside(parent).unwrap(), file_inside(parent, &parent.join("table")).unwrap());
         for left in ["before-its-lock", "with-rows", "with-rows/new"] {
             fs::create_dir(parent.join(format!("{PARTIAL}{left}"))).unwrap();
         }
@@ -269,7 +276,7 @@ mod tests {
                 }
             });
             for _ in 0..500 {
-                let folder = Scratch::inside(home.path()).unwrap();
+                let folder = TemporaryFolder::inside(home.path()).unwrap();
                 let file = file_inside(folder.path(), folder.path()).unwrap();
                 assert!(file.path().exists());
             }

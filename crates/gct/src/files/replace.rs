@@ -9,7 +9,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::folder::{kind_of, parent_of};
+use super::check::manifest_of;
+use super::folder::parent_of;
 use crate::error::{OnPath, Result};
 
 /// How the name of a folder begins that has stepped aside: a mark follows, then `-` and its own name.
@@ -62,23 +63,23 @@ fn exchange_by_steps(new: &Path, target: &Path, mark: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts a folder back that a killed process left aside; or removes it, if that process had put the new one in
+/// Restores a folder that a killed process left aside; or removes it, if that process had put the new one in
 /// its place.
-pub(super) fn put_back(target: &Path) {
+pub(super) fn restore(target: &Path) {
     for aside in asides(target) {
         // Fails if something is there.
         if fs::rename(&aside, target).is_ok() {
             log::warn!("{} is as it was before a command that was replacing it was killed", target.display());
-        } else if kind_of(target).is_some() {
+        } else if manifest_of(target).is_some() {
             let _ = fs::remove_dir_all(&aside);
         }
     }
 }
 
-/// Puts a folder back if it is not there because a killed process left it aside.
-pub(crate) fn put_back_missing(folder: &Path) {
+/// Restores a folder that is not there because a killed process left it aside.
+pub(crate) fn restore_missing(folder: &Path) {
     if !folder.exists() {
-        put_back(folder);
+        restore(folder);
     }
 }
 
@@ -96,8 +97,8 @@ fn asides(target: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::MANIFEST;
-    use super::super::scratch::names;
+    use super::super::check::DATASET_MANIFEST;
+    use super::super::temporary::names;
     use super::*;
 
     /// A folder with `data`, which is old, and `scratch/new`.
@@ -106,13 +107,13 @@ mod tests {
         let paths = ["data", "scratch/new"].map(|name| home.path().join(name));
         for (path, what) in paths.iter().zip(["old", "new"]) {
             fs::create_dir_all(path).unwrap();
-            fs::write(path.join(MANIFEST), format!("{{\"schema_version\": \"{what}\"}}")).unwrap();
+            fs::write(path.join(DATASET_MANIFEST), format!("{{\"schema_version\": \"{what}\"}}")).unwrap();
         }
         (home, paths)
     }
 
     fn is(folder: &Path, what: &str) -> bool {
-        fs::read_to_string(folder.join(MANIFEST)).is_ok_and(|text| text.contains(what))
+        fs::read_to_string(folder.join(DATASET_MANIFEST)).is_ok_and(|text| text.contains(what))
     }
 
     fn cannot(_: &Path, _: &Path) -> io::Result<()> {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn if_the_new_one_cannot_be_put_there_the_old_one_is_put_back() {
+    fn if_the_new_one_cannot_be_put_there_the_old_one_is_restored() {
         let (home, [data, new]) = home();
         assert!(replace_by(cannot, &new.join("gone"), &data, "mark").is_err());
         assert!(is(&data, "old"));
@@ -143,18 +144,18 @@ mod tests {
         let aside = home.path().join(".gct-replaced-mark-data");
         // After the first step.
         fs::rename(&data, &aside).unwrap();
-        put_back(&home.path().join("mark-data"));
-        put_back(&home.path().join("ata"));
+        restore(&home.path().join("mark-data"));
+        restore(&home.path().join("ata"));
         assert!(is(&aside, "old"), "it is of another folder");
-        put_back_missing(&data);
+        restore_missing(&data);
         assert!(is(&data, "old"));
         assert_eq!(names(home.path()), ["data", "scratch"]);
         // After the second one.
         fs::rename(&data, &aside).unwrap();
         fs::rename(&new, &data).unwrap();
-        put_back_missing(&data);
+        restore_missing(&data);
         assert!(is(&data, "new") && is(&aside, "old"), "whoever reads removes nothing");
-        put_back(&data);
+        restore(&data);
         assert!(is(&data, "new"));
         assert_eq!(names(home.path()), ["data", "scratch"]);
     }
@@ -166,7 +167,7 @@ mod tests {
         fs::rename(&data, &aside).unwrap();
         fs::create_dir(&data).unwrap();
         fs::write(data.join("thesis"), "").unwrap();
-        put_back(&data);
+        restore(&data);
         assert!(is(&aside, "old") && names(&data) == ["thesis"]);
     }
 }
