@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
 mod bad_input;
+mod bits;
 mod experiment;
 mod files;
 mod flags;
