@@ -4,15 +4,22 @@
 
 mod bad_input;
 mod bits;
+mod completions;
+mod demo;
+mod embed;
+mod evaluate;
 mod experiment;
+mod explain;
 mod files;
 mod flags;
 mod inspect;
-mod install;
+mod man;
 mod names;
+mod predict;
 mod prepare;
 mod prior;
 mod report;
+mod runs;
 mod serve;
 mod split;
 mod synth;
@@ -22,6 +29,38 @@ mod tune;
 use std::path::{Path, PathBuf};
 
 use snapbox::cmd::{Command, cargo_bin};
+use snapbox::str;
+
+/// Every command, as its help lists them.
+const COMMANDS: [&str; 18] = [
+    "demo",
+    "synth",
+    "prepare",
+    "inspect",
+    "split",
+    "prior",
+    "train",
+    "runs",
+    "evaluate",
+    "predict",
+    "embed",
+    "explain",
+    "report",
+    "experiment",
+    "tune",
+    "serve",
+    "completions",
+    "man",
+];
+
+#[test]
+fn the_version_has_the_name_of_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    gct(home.path(), "--version").assert().success().stderr_eq("").stdout_eq(str![[r#"
+gct 0.1.0
+
+"#]]);
+}
 
 /// `gct` in this folder, with the words of one command line.
 fn gct(folder: &Path, line: &str) -> Command {
@@ -43,6 +82,15 @@ fn home() -> (tempfile::TempDir, PathBuf) {
     gct(home.path(), "synth --out data --encounters 300").assert().success();
     let path = home.path().to_owned();
     (home, path)
+}
+
+/// A folder with the dataset `data` and the run `run`, which learned this task from it for a moment.
+fn trained(task: &str) -> (tempfile::TempDir, PathBuf) {
+    let (guard, home) = home();
+    let settings = "--steps 4 --set validate_every=2 --set batch=8 --set model.width=16";
+    let line = format!("train --data data --task {task} --model gct --out run --quiet {settings}");
+    gct(&home, &line).assert().success();
+    (guard, home)
 }
 
 /// `gct` in this folder, to which it is copied, and with no other program to find: as if `gct-prepare` were not installed.

@@ -1,55 +1,6 @@
-//! What comes with the program: its version, completions, manual pages.
-
 use std::process::{Command, Stdio};
 
-use snapbox::str;
-
-use crate::{alone, gct, names};
-
-/// Every command, as its help lists them.
-const COMMANDS: [&str; 18] = [
-    "demo",
-    "synth",
-    "prepare",
-    "inspect",
-    "split",
-    "prior",
-    "train",
-    "runs",
-    "evaluate",
-    "predict",
-    "embed",
-    "explain",
-    "report",
-    "experiment",
-    "tune",
-    "serve",
-    "completions",
-    "man",
-];
-
-#[test]
-fn the_version_has_the_name_of_the_command() {
-    let home = tempfile::tempdir().unwrap();
-    gct(home.path(), "--version").assert().success().stderr_eq("").stdout_eq(str![[r#"
-gct 0.1.0
-
-"#]]);
-}
-
-#[test]
-fn completions_of_every_shell_have_all_commands_sources_and_flags() {
-    let home = tempfile::tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let assert = gct(home.path(), &format!("completions {shell}")).assert().success().stderr_eq("");
-        let script = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-        for word in COMMANDS.into_iter().chain(["eicu", "fhir", "split-seed", "min-probability"]) {
-            assert!(script.contains(word), "{shell}: {word}");
-        }
-    }
-    gct(home.path(), "completions tcsh").assert().code(2);
-    assert_eq!(names(home.path()), [""; 0]);
-}
+use crate::{COMMANDS, alone, gct, names, refusal};
 
 #[test]
 fn every_command_has_a_manual_page_that_can_be_set() {
@@ -85,9 +36,9 @@ fn every_command_has_a_manual_page_that_can_be_set() {
 }
 
 #[test]
-fn a_place_that_cannot_be_a_folder_is_named() {
+fn a_path_that_cannot_be_a_folder_is_named() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("file"), "").unwrap();
-    let error = crate::refusal(home.path(), "man --out file");
+    let error = refusal(home.path(), "man --out file");
     assert!(error.starts_with("error: cannot write manual pages to file: "), "{error}");
 }
