@@ -3,6 +3,7 @@
 //! - In `crates/gct/src`, a file uses only modules that `lib.rs` declares above its own.
 //! - ARCHITECTURE.md lists those modules in that order.
 //! - Documents name only paths that exist.
+//! - Every command has a file of tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub(crate) fn run() -> Result<()> {
     for document in documents()? {
         problems.extend(missing_paths(&document)?);
     }
+    problems.extend(untested_commands(&read(&root().join("crates/cli/src/main.rs"))?));
     if problems.is_empty() {
         return Ok(());
     }
@@ -174,6 +176,13 @@ fn architecture_order(document: &str, modules: &[String]) -> Option<String> {
     })
 }
 
+/// The commands, variants such as `Train(train::Arguments)`, that have no file in `crates/cli/tests/it`.
+fn untested_commands(main: &str) -> Vec<String> {
+    let names = main.lines().filter_map(|line| line.trim().strip_suffix("::Arguments),")?.split_once('('));
+    let files = names.map(|(_, name)| format!("crates/cli/tests/it/{name}.rs"));
+    files.filter(|file| !root().join(file).exists()).map(|file| format!("{file}: does not exist")).collect()
+}
+
 /// All documents that speak of the repository as it is now.
 fn documents() -> Result<Vec<PathBuf>> {
     let mut documents = files(&root().join("docs"), "md")?;
@@ -279,5 +288,11 @@ mod tests {
         let modules = ["error", "record"].map(String::from);
         assert_eq!(architecture_order("| module |\n| `error` | a |\n| `record` | b |", &modules), None);
         assert!(architecture_order("| `record` | b |\n| `error` | a |", &modules).is_some());
+    }
+
+    #[test]
+    fn a_command_without_tests_is_found() {
+        let main = "enum Command {\n    Train(train::Arguments),\n    Dream(dream::Arguments),\n}";
+        assert_eq!(untested_commands(main), ["crates/cli/tests/it/dream.rs: does not exist"]);
     }
 }
