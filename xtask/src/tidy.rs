@@ -3,6 +3,7 @@
 //! - In `crates/gct/src`, a file uses only modules that `lib.rs` declares above its own.
 //! - ARCHITECTURE.md lists those modules in that order.
 //! - Documents name only paths that exist.
+//! - No `match` on a `Question` has a wildcard arm.
 //! - Every command has a file of tests.
 
 use std::fs;
@@ -32,6 +33,7 @@ pub(crate) fn run() -> Result<()> {
         problems.extend(missing_paths(&document)?);
     }
     problems.extend(untested_commands(&read(&root().join("crates/cli/src/main.rs"))?));
+    problems.extend(wildcards_on_questions()?);
     if problems.is_empty() {
         return Ok(());
     }
@@ -217,6 +219,75 @@ fn named_paths(line: &str) -> Vec<&str> {
     quoted.chain(linked.map(|target| target.split('#').next().unwrap_or(target))).collect()
 }
 
+/// Arms of a `match` on a question that would take a new question in silence.
+fn wildcards_on_questions() -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for file in files(&root().join("crates"), "rs")? {
+        let name = file.strip_prefix(root()).expect("below the root").display().to_string();
+        let mut lines = Vec::new();
+        collect_wildcards(&tokens(&read(&file)?)?, &mut lines);
+        let problem = |line: usize| format!("{name}:{line}: this arm would take any new question");
+        problems.extend(lines.into_iter().map(problem));
+    }
+    Ok(problems)
+}
+
+/// The lines of such arms, in all groups of tokens.
+fn collect_wildcards(tokens: &[TokenTree], lines: &mut Vec<usize>) {
+    let mut is_match = false;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(word) if word == "match" => is_match = true,
+            TokenTree::Group(group) => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                if is_match && group.delimiter() == Delimiter::Brace {
+                    lines.extend(wildcards_of(&inner));
+                    is_match = false;
+                }
+                collect_wildcards(&inner, lines);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The lines of arms that take anything, if other arms name questions.
+fn wildcards_of(arms: &[TokenTree]) -> Vec<usize> {
+    let patterns = patterns(arms);
+    let names_question = |pattern: &[TokenTree]| {
+        let starts = |at: usize| {
+            matches!(&pattern[at], TokenTree::Ident(word) if word == "Question") && is_path(pattern, at + 1)
+        };
+        (0..pattern.len()).any(starts)
+    };
+    if !patterns.iter().any(|pattern| names_question(pattern)) {
+        return Vec::new();
+    }
+    let takes_anything = |pattern: &&[TokenTree]| matches!(pattern, [TokenTree::Ident(_)]);
+    patterns.into_iter().filter(takes_anything).map(|pattern| pattern[0].span().start().line).collect()
+}
+
+/// The patterns of the arms of a `match`, without their guards.
+fn patterns(arms: &[TokenTree]) -> Vec<&[TokenTree]> {
+    let is = |token: &TokenTree, sign: char| matches!(token, TokenTree::Punct(p) if p.as_char() == sign);
+    let (mut found, mut start) = (Vec::new(), 0);
+    while start < arms.len() {
+        let arrow = |at: &usize| is(&arms[*at], '=') && arms.get(at + 1).is_some_and(|next| is(next, '>'));
+        let Some(end) = (start..arms.len()).find(arrow) else { break };
+        let pattern = &arms[start..end];
+        let guard = pattern.iter().position(|token| matches!(token, TokenTree::Ident(word) if word == "if"));
+        found.push(&pattern[..guard.unwrap_or(pattern.len())]);
+        let body = end + 2;
+        let is_block =
+            matches!(arms.get(body), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace);
+        start = match is_block {
+            true => body + 1 + usize::from(arms.get(body + 1).is_some_and(|next| is(next, ','))),
+            false => (body..arms.len()).find(|at| is(&arms[*at], ',')).map_or(arms.len(), |comma| comma + 1),
+        };
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,5 +365,20 @@ mod tests {
     fn a_command_without_tests_is_found() {
         let main = "enum Command {\n    Train(train::Arguments),\n    Dream(dream::Arguments),\n}";
         assert_eq!(untested_commands(main), ["crates/cli/tests/it/dream.rs: does not exist"]);
+    }
+
+    #[test]
+    fn an_arm_that_takes_any_question_is_found() {
+        let lines = |source: &str| {
+            let mut lines = Vec::new();
+            collect_wildcards(&tokens(source).unwrap(), &mut lines);
+            lines
+        };
+        let arms = |last: &str| format!("fn f() {{ match q {{\n Question::Edges => {{ 1 }}\n {last} }} }}");
+        assert_eq!(lines(&arms("_ => 2,")), [3]);
+        assert_eq!(lines(&arms("other => g(other),")), [3], "a name for anything");
+        assert_eq!(lines(&arms("_ if is_late() => 2, Question::Labels(_) => 3,")), [3], "with a guard");
+        assert_eq!(lines(&arms("Question::Labels(_) | Question::HiddenDiagnosis => 2,")), [0; 0]);
+        assert_eq!(lines("fn f() { match name { \"edges\" => Question::Edges, _ => panic!() } }"), [0; 0]);
     }
 }

@@ -16,11 +16,11 @@ use gct::metric::Bootstrap;
 use gct::model::{Config, Dropouts};
 use gct::picture::{self, Line, Series};
 use gct::predict::explain;
+use gct::question::Question;
 use gct::report::{Looked, Options};
 use gct::run::{Decay, Run, Settings};
 use gct::split::Part;
 use gct::synth::{Findings, Progress};
-use gct::task::Task;
 use gct::train::{self, Event, Watch};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -227,7 +227,7 @@ fn train(
 
 /// The paper's settings are for a million steps. For so few, learning is faster, slows down at the end, and drops nothing.
 fn settings(name: &str, steps: u64) -> Result<Settings> {
-    let mut settings = Settings::paper(Task::GraphReconstruction, name, gct::synth::SOURCE)?;
+    let mut settings = Settings::paper(Question::Edges, name, gct::synth::SOURCE)?;
     settings.steps = steps;
     settings.validate_every = (steps / VALIDATIONS).max(1);
     settings.learning_rate = 0.005;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use gct::evaluate::{self, Evaluation, Scores};
-use gct::metric::{Bootstrap, Figure};
+use gct::evaluate::{self, Evaluation};
+use gct::metric::{Bootstrap, Figure, Scores};
 use gct::run::Run;
 use serde_json::{Value, json};
 

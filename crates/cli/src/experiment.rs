@@ -278,7 +278,7 @@ impl Display {
             }
             Event::Finished { trial, found } => {
                 let (name, best) = (inside.trials[*trial].name(), found.best.map(|best| best.value));
-                let metric = found.settings.task.selection().name();
+                let metric = found.settings.task.chosen_by();
                 let seconds = found.seconds;
                 self.line(&format!("{name}: validation {metric} {}, {seconds:.0} s", score(best)));
                 inside.end(*trial);

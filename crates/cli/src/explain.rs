@@ -233,7 +233,7 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
 #[cfg(test)]
 mod tests {
     use gct::picture::{Layer, Node, Part, Structure};
-    use gct::predict::Answer;
+    use gct::question::Answer;
 
     use super::*;
 

@@ -7,11 +7,11 @@ use clap::Args;
 use gct::ceiling::{Ceiling, JOINT_HELD_OUT};
 use gct::dataset::Dataset;
 use gct::paper;
+use gct::question::{Labels, Question};
 use gct::record::{CodeKind, PerKind};
 use gct::split::Part;
 use gct::statistics::{self, CodeStatistics, Statistics};
 use gct::synth::Findings;
-use gct::task::Task;
 use serde_json::json;
 
 use crate::leaks::LeakArguments;
@@ -185,7 +185,7 @@ fn ceiling(ceiling: &Ceiling) -> String {
     let mut text = format!(
         "\n{}The first row is the best that any model can do, sampled{known}.\n\
          Hidden: the diagnosis-treatment and treatment-lab pairs alone.\n",
-        terminal::table(&header, rows.into_iter().chain([papers(&Task::GraphReconstruction)]))
+        terminal::table(&header, rows.into_iter().chain([papers(&Question::Edges)]))
     );
     if let Some(scores) = &ceiling.diagnosis_treatment {
         let header = ["diagnosis-treatment classification by", "AUCPR", "AUROC", "encounters"];
@@ -195,13 +195,16 @@ fn ceiling(ceiling: &Ceiling) -> String {
             score(scores.areas.auroc),
             count(scores.encounters),
         ];
-        text += &format!("\n{}", terminal::table(&header, [best, papers(&Task::DiagnosisTreatment)]));
+        text += &format!(
+            "\n{}",
+            terminal::table(&header, [best, papers(&Question::Labels(Labels::DiagnosisTreatment))])
+        );
     }
     text
 }
 
 /// The row of the paper's GCT.
-fn papers(task: &Task) -> Vec<String> {
+fn papers(task: &Question) -> Vec<String> {
     let figure = |name| paper::figure("synthetic", task, "gct", name, Part::Test).map(|[mean, _]| mean);
     vec!["the paper's GCT".into(), score(figure("aucpr")), score(figure("auroc"))]
 }

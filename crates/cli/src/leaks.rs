@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::leaks::{self, Leak, Leaks, SingleCode};
-use gct::task::Task;
+use gct::question::Question;
 use serde_json::json;
 
 use crate::proceed;
@@ -56,7 +56,7 @@ impl LeakArguments {
 /// A label as `--task` of a training names it: `label:died`, `died`, `Mortality`.
 fn label_of(name: &str, dataset: &Dataset) -> gct::Result<String> {
     let labels = &dataset.manifest().labels;
-    let of_task = Task::named(name, labels).map(|task| task.labels());
+    let of_task = Question::named(name, labels).map(|task| task.labels());
     let label = match of_task.as_deref() {
         Ok([label]) => label.as_str(),
         _ => name,

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use gct::predict::{self, Options};
-use gct::task::Task;
+use gct::predict;
+use gct::question::{Question, TableOptions};
 use serde_json::json;
 
 use crate::asked::{self, AskedArguments, TestArguments};
@@ -57,28 +57,23 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// What to write, which must be something that the task predicts.
-    fn options(&self, task: &Task) -> Result<Options> {
+    fn options(&self, question: &Question) -> Result<TableOptions> {
         let Arguments { threshold, top, min_probability, meds, .. } = *self;
-        let for_task = match task {
-            Task::GraphReconstruction => "graph_reconstruction",
-            Task::MaskedDiagnosis => "masked_diagnosis",
-            _ => "labels",
-        };
         for (flag, is_given, of) in [
             ("threshold", threshold.is_some(), "labels"),
             ("meds", meds, "labels"),
             ("top", top.is_some(), "masked_diagnosis"),
             ("min-probability", min_probability.is_some(), "graph_reconstruction"),
         ] {
-            if is_given && of != for_task {
+            if is_given && of != question.kind() {
                 return Err(refusal(
-                    format!("--{flag} is for runs that predict {of}, and this one predicts {task}"),
+                    format!("--{flag} is for runs that predict {of}, and this one predicts {question}"),
                     "leave it out",
                 ));
             }
         }
-        let standard = Options::default();
-        Ok(Options {
+        let standard = TableOptions::default();
+        Ok(TableOptions {
             threshold: threshold.unwrap_or(standard.threshold),
             top: top.unwrap_or(standard.top),
             min_probability: min_probability.unwrap_or(standard.min_probability),

@@ -128,7 +128,7 @@ pub(crate) fn unasked(dataset: &Dataset, encounters: usize) -> Options {
 
 /// The page of some runs.
 pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
-    let total = looked.iter().map(|one| 2 * asked::about(one.run, one.dataset, one.test_set.which)).sum();
+    let total = looked.iter().map(|one| asked::about(one.run, one.dataset, one.test_set.which)).sum();
     let bar = terminal::progress(total, "looking at encounters", quiet);
     let report = report::gather(looked, options, &heed(&bar));
     bar.finish_and_clear();

@@ -151,7 +151,7 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
         },
     };
     let which = Which::default_for(run, &dataset);
-    let bar = terminal::progress(2 * asked::about(run, &dataset, which), "looking at encounters", quiet);
+    let bar = terminal::progress(asked::about(run, &dataset, which), "looking at encounters", quiet);
     let (options, hidden) = options(arguments, &dataset)?;
     if let Some(line) = hidden.filter(|_| !quiet) {
         say(line);

@@ -7,7 +7,7 @@ use clap::Args;
 use gct::dataset::Dataset;
 use gct::model::Config;
 use gct::overrides::{merge, read, table, typed};
-use gct::task::Task;
+use gct::question::Question;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -52,7 +52,7 @@ impl SettingsArguments {
         };
         let task = task.map(|task| task_of(task, data)).transpose()?.map(|task| task.to_string());
         let Some(task) = given("task", task, &["task"])? else {
-            let hint = format!("give one of {}, label:NAME", Task::NAMES.join(", "));
+            let hint = format!("give one of {}, label:NAME", Question::NAMES.join(", "));
             return Err(refusal("--task is missing", hint));
         };
         let model = model.map(Config::canonical).transpose()?.map(str::to_owned);
@@ -103,8 +103,8 @@ impl SettingsArguments {
 type Layer = (String, toml::Table);
 
 /// A task by its name, or by that of a label of the dataset.
-pub(crate) fn task_of(name: &str, data: Option<&Dataset>) -> gct::Result<Task> {
-    Task::named(name, data.map_or(&[][..], |data| &data.manifest().labels[..]))
+pub(crate) fn task_of(name: &str, data: Option<&Dataset>) -> gct::Result<Question> {
+    Question::named(name, data.map_or(&[][..], |data| &data.manifest().labels[..]))
 }
 
 /// A text among the settings, the last one that is given, by the path of its key.

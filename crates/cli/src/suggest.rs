@@ -167,15 +167,15 @@ fn value<'a>(flag: &str, words: &'a [String]) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use gct::question::Question;
     use gct::run::Settings;
-    use gct::task::Task;
 
     use super::*;
 
     /// What other programs call it must not lead to something that is not there.
     #[test]
     fn what_is_suggested_exists() {
-        let settings = Settings::paper(Task::MaskedDiagnosis, "gct", gct::synth::SOURCE).unwrap();
+        let settings = Settings::paper(Question::HiddenDiagnosis, "gct", gct::synth::SOURCE).unwrap();
         let settings = toml::Value::Table(gct::overrides::table(&settings));
         let root = crate::Arguments::command();
         let is_flag = |flag: &str| {

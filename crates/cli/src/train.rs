@@ -8,8 +8,8 @@ use clap::Args;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
 use gct::model::Config;
+use gct::question::Question;
 use gct::run::{Entry, Run, Settings};
-use gct::task::Task;
 use gct::train::{self, Event, Outcome, Watch};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             "model": settings.model.name(),
             "steps": outcome.step,
             "ended_early": outcome.early,
-            "metric": settings.task.selection().name(),
+            "metric": settings.task.chosen_by(),
             "best": outcome.best,
             "seconds": outcome.seconds,
         }))?);
@@ -109,7 +109,7 @@ fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
     let early = if outcome.early { ", early because nothing got better" } else { "" };
     let best = match outcome.best {
         Some(best) => {
-            let metric = settings.task.selection().name();
+            let metric = settings.task.chosen_by();
             format!("best validation {metric} {:.4}, at step {}", best.value, count(best.step))
         }
         None => "validation was never defined".into(),
@@ -202,7 +202,7 @@ fn show_config(arguments: &Arguments) -> Result<()> {
     let source =
         dataset.as_ref().map_or(gct::synth::SOURCE, |dataset| dataset.manifest().source.kind.as_str());
     let mut rows = Vec::new();
-    for task in Task::NAMES {
+    for task in Question::NAMES {
         for model in Config::NAMES {
             let settings = Settings::paper(task.parse()?, model, source)?;
             if settings.check().is_err() {
@@ -254,7 +254,7 @@ impl Display {
         *self = Display {
             bar: terminal::progress(dataset.manifest().encounters, "reading encounters", self.quiet),
             batch: settings.batch as u64,
-            metric: settings.task.selection().name(),
+            metric: settings.task.chosen_by(),
             ..Display::new(self.quiet)
         };
     }

@@ -198,7 +198,7 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
 
 fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
     let (plan, trials) = (tuning.plan(), tuning.trials());
-    let metric = plan.settings.task.selection().name();
+    let metric = plan.settings.task.chosen_by();
     let ended = |end: End| trials.iter().filter(|trial| trial.end == end).count();
     let seconds: f64 = trials.iter().map(|trial| trial.seconds).sum();
     let best = tuning.best()?;
@@ -286,7 +286,7 @@ impl Display {
         Display {
             lines: !quiet && !io::stderr().is_terminal(),
             names: tuning.plan().space.dimensions().iter().map(|dimension| dimension.name.clone()).collect(),
-            metric: settings.task.selection().name(),
+            metric: settings.task.chosen_by(),
             inside: Mutex::new(Inside {
                 bar,
                 steps_each: settings.steps,

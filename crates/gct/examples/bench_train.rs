@@ -7,14 +7,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use gct::batch::{EmbeddingRows, Example};
+use gct::batch::{EmbeddingRows, Encoding, Example};
 use gct::dataset::Dataset;
-use gct::infer::Asker;
-use gct::model::{Config, HeadConfig, Learning, Model, Targets, Trainer};
-use gct::prior::{self, MatrixSettings, Prior};
+use gct::infer::Predictor;
+use gct::model::{Config, Learning, Model, Trainer};
+use gct::prior::{self, MatrixSettings, Prior, PriorSettings};
+use gct::question::{HeadConfig, Labels, Question};
 use gct::record::{Encounter, PerKind};
 use gct::split::{By, Split};
-use gct::task::{PriorSettings, Task, View};
 use gct_kernels::gemm::{self, Into, Left, Right, gemm, pack, pack_transposed, packed_len};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 const BATCH: usize = 32;
 const ENCOUNTERS: usize = 1600;
 const WIDTH: usize = 128;
-static LABEL: Task = Task::Label(String::new());
+static LABEL: Question = Question::Labels(Labels::Named(String::new()));
 
 #[allow(clippy::print_stdout)] // Its output is its result.
 fn main() -> gct::Result<()> {
@@ -65,7 +65,6 @@ struct Data {
     prior: Prior,
     encounters: Vec<Encounter>,
     examples: Vec<Example>,
-    labels: Vec<Vec<Option<bool>>>,
 }
 
 impl Data {
@@ -73,12 +72,11 @@ impl Data {
         let dataset = Dataset::open(Path::new(folder))?;
         let prior = prior::fit(&dataset, &Split::by_hash(0, By::Subject))?;
         let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
-        let (encounters, examples, labels) = (Vec::new(), Vec::new(), Vec::new());
-        let mut data = Data { rows, prior, encounters, examples, labels };
+        let mut data = Data { rows, prior, encounters: Vec::new(), examples: Vec::new() };
         for encounter in dataset.encounters()?.take(ENCOUNTERS) {
             let encounter = encounter?;
-            data.examples.push(Example::new(&encounter, rows, &data.prior, &MatrixSettings::default()));
-            data.labels.push(vec![encounter.labels[0]]);
+            let example = Example::new(&encounter, rows, &data.prior, &MatrixSettings::default());
+            data.examples.push(example.with_labels(vec![encounter.labels[0]]));
             data.encounters.push(encounter);
         }
         data.examples.truncate(data.examples.len() / BATCH * BATCH);
@@ -86,24 +84,20 @@ impl Data {
         Ok(data)
     }
 
-    /// What encounters become for a model with this head.
-    fn view(&self, head: &HeadConfig) -> View<'_> {
-        let task =
-            if matches!(head, HeadConfig::Labels { .. }) { &LABEL } else { &Task::GraphReconstruction };
-        View { task, rows: self.rows, prior: &self.prior, settings: PriorSettings::default() }
+    /// A model of this head, to be asked.
+    fn predictor(&self, model: &Model<f32>, head: &HeadConfig) -> Predictor<'_> {
+        let question = if matches!(head, HeadConfig::Labels { .. }) { &LABEL } else { &Question::Edges };
+        let encoding = Encoding { rows: self.rows, prior: &self.prior, settings: PriorSettings::default() };
+        Predictor::new(model, question, encoding)
     }
 
-    /// The first places of whole batches.
+    /// The first examples of whole batches.
     fn batches(&self) -> impl Iterator<Item = usize> + Clone + use<> {
         (0..self.examples.len() / BATCH * BATCH).step_by(BATCH)
     }
 
-    fn batch(&self, at: usize, head: &HeadConfig) -> (&[Example], Targets<'_>) {
-        let targets = match head {
-            HeadConfig::Labels { .. } => Targets::Labels(&self.labels[at..][..BATCH]),
-            _ => Targets::Examples,
-        };
-        (&self.examples[at..][..BATCH], targets)
+    fn batch(&self, at: usize) -> &[Example] {
+        &self.examples[at..][..BATCH]
     }
 }
 
@@ -111,14 +105,13 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
     let mut trainer = Trainer::new(Model::<f32>::new(&with_dropout(name)?, head, data.rows, 0)?);
     let train = rate(data.examples.len(), || {
         for at in data.batches() {
-            let (examples, targets) = data.batch(at, head);
-            trainer.step(examples, &targets, Learning::new(5e-4, at as u32));
+            trainer.step(data.batch(at), Learning::new(5e-4, at as u32));
         }
     });
     // What `gct evaluate` and `gct predict` do with encounters that they have read: made examples of, P included, and answered.
-    let asker = Asker::new(trainer.model(), data.view(head));
+    let predictor = data.predictor(trainer.model(), head);
     let evaluate = rate(data.encounters.len(), || {
-        let answers = asker.answers(&data.encounters).expect("the weights are small");
+        let answers = predictor.answers(&predictor.samples(&data.encounters)).expect("the weights are small");
         std::hint::black_box(answers);
     });
     Ok(json!({"train": train, "evaluate": evaluate}))
@@ -200,11 +193,11 @@ fn floor(examples: &[Example]) -> f64 {
 /// Microseconds for the label of one encounter alone: the median and the 99th percentile.
 fn latency(data: &Data) -> gct::Result<Value> {
     let model = Model::<f32>::new(&Config::named("gct")?, &labels(), data.rows, 0)?;
-    let asker = Asker::new(&model, data.view(&labels()));
+    let predictor = data.predictor(&model, &labels());
     let mut times: Vec<f64> = (data.encounters.iter())
         .map(|encounter| {
             let start = Instant::now();
-            let _ = std::hint::black_box(asker.answers(std::slice::from_ref(encounter)));
+            let _ = std::hint::black_box(predictor.answers(&[predictor.sample(encounter)]));
             start.elapsed().as_secs_f64() * 1e6
         })
         .collect();
@@ -217,8 +210,7 @@ fn memory(data: &Data, steps: usize) -> gct::Result<Value> {
     let mut trainer = Trainer::new(Model::<f32>::new(&with_dropout("gct")?, &edges(), data.rows, 0)?);
     let mut megabytes = Vec::new();
     for (step, at) in data.batches().cycle().take(steps).enumerate() {
-        let (examples, targets) = data.batch(at, &edges());
-        trainer.step(examples, &targets, Learning::new(5e-4, step as u32));
+        trainer.step(data.batch(at), Learning::new(5e-4, step as u32));
         if (step + 1) % (steps / 10).max(1) == 0 {
             megabytes.push(resident_megabytes());
         }

@@ -7,8 +7,9 @@ use gct_kernels::pairs::Pairs;
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{self, Nodes};
-use crate::prior::{MatrixSettings, Prior};
+use crate::prior::{Hidden, MatrixSettings, Prior, PriorSettings};
 use crate::record::{CodeKind, Encounter, PerKind};
+use crate::sample::Sample;
 
 /// Which row of the embedding table belongs to which code: the visit, then the codes of each kind, then one for a code that
 /// is hidden.
@@ -65,6 +66,26 @@ impl EmbeddingRows {
     }
 }
 
+/// How samples become examples for one model.
+#[derive(Debug, Clone, Copy)]
+pub struct Encoding<'a> {
+    /// Which row of the embedding belongs to which code.
+    pub rows: EmbeddingRows,
+    /// What P is filled with.
+    pub prior: &'a Prior,
+    /// How P is filled.
+    pub settings: PriorSettings,
+}
+
+impl Encoding<'_> {
+    /// The last encounter of a sample in numbers.
+    pub fn example(&self, sample: &Sample<'_>) -> Example {
+        let hidden = sample.hidden_position().map(|position| Hidden { position, rule: self.settings.hidden });
+        let settings = MatrixSettings { scalar: self.settings.scalar, cells: self.settings.cells, hidden };
+        Example::new(sample.encounter(), self.rows, self.prior, &settings)
+    }
+}
+
 /// An encounter in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
@@ -76,6 +97,8 @@ pub struct Example {
     pub edges: Option<Vec<(u32, u32)>>,
     /// A hidden diagnosis: its node, and its id.
     pub hidden: Option<(usize, u32)>,
+    /// The labels to learn, `None` where one is not known; empty where something else is learned.
+    pub labels: Vec<Option<bool>>,
     /// The pairs that M allows.
     pub allowed: Pairs,
     /// P of the allowed pairs.
@@ -100,6 +123,7 @@ impl Example {
         let edges = graph::edges(encounter)
             .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect());
         Example::from_parts(sizes, ids, edges, &prior.matrix(encounter, settings), hidden)
+            .with_labels(encounter.labels.clone())
     }
 
     /// Puts one together. `sizes` are the numbers of nodes of each kind, from the visit down, `prior` is P, row after row.
@@ -113,7 +137,20 @@ impl Example {
         let allowed = Pairs::banded(&sizes);
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
-        Example { sizes, ids, edges, hidden, allowed, prior: compact }
+        Example { sizes, ids, edges, hidden, labels: Vec::new(), allowed, prior: compact }
+    }
+
+    /// The same with labels to learn.
+    pub fn with_labels(self, labels: Vec<Option<bool>>) -> Self {
+        Example { labels, ..self }
+    }
+
+    /// The true edges.
+    ///
+    /// # Panics
+    /// If they are not known: models and heads that need them are refused where there are none.
+    pub(crate) fn known_edges(&self) -> &[(u32, u32)] {
+        self.edges.as_ref().expect("the edges of every example that needs them are known")
     }
 
     /// The nodes of a kind.

@@ -1,18 +1,17 @@
 //! How good a model is: figures with intervals, and how near its attention is to the true structure (Section 4.6).
 
-use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::batch::Example;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::infer::{Askable, Asker, LOOKED_AT, Overlap, Reader, TestSet, Unseen, in_rounds};
-use crate::metric::{self, Bootstrap, Figure, Means, Predictions, Scored, SubjectRanking};
+use crate::infer::{LOOKED_AT, LoadedModel, Overlap, Predictor, Reader, TestSet, Unseen, in_rounds};
+use crate::metric::{self, Bootstrap, Scores};
 use crate::model::{Frozen, Model, normalized_adjacency};
-use crate::record::{Encounter, SubjectId};
+use crate::record::Encounter;
 use crate::run::Run;
-use crate::task::{Selection, Task};
+use crate::sample::Sample;
 
 /// How a model does on some encounters.
 #[derive(Debug, Clone)]
@@ -33,22 +32,6 @@ pub struct Evaluation {
     pub labels: Vec<(String, Scores)>,
     /// How near attention is to the truth, where both are known.
     pub structure: Option<Structure>,
-}
-
-/// Figures by name.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Scores(pub Vec<(&'static str, Figure)>);
-
-impl Scores {
-    /// One of them, if it is there and defined.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.0.iter().find(|(of, _)| *of == name).and_then(|(_, figure)| figure.value)
-    }
-
-    /// The one by which models are chosen.
-    pub fn selection(&self, selection: Selection) -> Option<f64> {
-        self.value(selection.name())
-    }
 }
 
 /// Attention beside the normalised true adjacency, D^-1 (A + I), in nats: for each block the mean over encounters of the mean over
@@ -99,190 +82,110 @@ pub fn run(
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Evaluation> {
     let model = run.model()?;
-    with(run, (&model, Askable::new(&model)), dataset, test_set.into(), bootstrap, progress)
+    with(run, (&model, LoadedModel::new(&model)), dataset, test_set.into(), bootstrap, progress, None)
 }
 
-/// The same with a model that was loaded before.
+/// What a model made of one sample: for a caller that wants more than metrics.
+pub(crate) struct Inferred<'a> {
+    pub(crate) sample: Sample<'a>,
+    pub(crate) logits: Vec<f32>,
+    /// The attention of each block, the mean over heads; empty for a model that does not mix nodes.
+    pub(crate) attentions: Vec<Vec<f32>>,
+    /// Attention beside the truth, where both are known.
+    measured: Option<Measured>,
+}
+
+/// Evaluates a model that was loaded before. Every sample becomes an example once; `observe`, if there is one, hears what the model made
+/// of each, in the order of the dataset.
 pub(crate) fn with(
     run: &Run,
-    (model, asked): (&Model<f32>, Askable),
+    (model, loaded): (&Model<f32>, LoadedModel),
     dataset: &Dataset,
     TestSet { which, training }: TestSet,
     bootstrap: Bootstrap,
     progress: &dyn Fn(u64) -> Result<()>,
+    mut observe: Option<&mut dyn FnMut(&Inferred<'_>)>,
 ) -> Result<Evaluation> {
-    let task = &run.settings().task;
+    let question = &run.settings().task;
     model.check_data(dataset.manifest().with_edges > 0)?;
-    let columns = task.columns(&dataset.manifest().labels)?;
-    let asker = Asker::of(asked, run.view());
+    question.columns(&dataset.manifest().labels)?;
+    let predictor = Predictor::of_run(run, loaded);
     let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
-    let mut tally = Tally::new(task, columns.clone());
+    let mut tally = question.tally();
     let (mut done, mut structures) = (0, Structures::default());
     let left_out = in_rounds(
         &mut reader,
-        |encounter| task.asks(encounter, &columns) && asker.can_ask(encounter),
+        |encounter| question.has_answer(encounter) && predictor.can_ask(encounter),
         |encounters| {
-            tally.add_all(encounters, &asker)?;
-            encounters.chunks(LOOKED_AT).for_each(|some| structures.add(some, &asker));
+            for some in encounters.chunks(LOOKED_AT) {
+                for inferred in infer(&predictor, some, observe.is_some())? {
+                    tally.add(&inferred.sample, &inferred.logits);
+                    inferred.measured.iter().for_each(|measured| structures.add(measured));
+                    if let Some(observe) = &mut observe {
+                        observe(&inferred);
+                    }
+                }
+            }
             done += encounters.len() as u64;
             progress(done)
         },
     )?;
     let overlap = reader.overlap()?;
     if done == 0 {
-        return Err(nothing_to_ask(task, which.name()));
+        return Err(question.no_answers(which.name()));
     }
+    let (scores, labels) = tally.finish(&bootstrap);
     Ok(Evaluation {
         split: which.name(),
         encounters: done,
         left_out,
         unseen: reader.unseen(),
         overlap,
-        labels: tally.label_scores(bootstrap),
-        scores: tally.scores(bootstrap),
+        scores,
+        labels,
         structure: structures.finish(),
     })
 }
 
-/// The error for a part of which nothing can be asked.
-pub(crate) fn nothing_to_ask(task: &Task, part: &'static str) -> Error {
-    let missing = match task {
-        Task::GraphReconstruction => "known edges",
-        Task::MaskedDiagnosis => "a diagnosis",
-        _ => "a known label",
-    };
-    Error::NothingToAsk { task: task.to_string(), part, missing }
+/// What a model makes of some encounters. Attention is computed where it is compared with true edges, or for all.
+fn infer<'a>(
+    predictor: &Predictor<'_>,
+    encounters: &'a [Encounter],
+    all_attention: bool,
+) -> Result<Vec<Inferred<'a>>> {
+    let samples = predictor.samples(encounters);
+    let mixes = predictor.model().config().mixes();
+    let inferred = predictor.map(&samples, |model, examples, pool| {
+        let attention = |example: &Example| match mixes && (all_attention || example.edges.is_some()) {
+            true => attention_of(model, example),
+            false => Vec::new(),
+        };
+        let inferred = |(logits, example): (Vec<f32>, &Example)| {
+            let attentions = attention(example);
+            (logits, measure(example, &attentions), attentions)
+        };
+        model.answers(examples, pool).into_iter().zip(examples).map(inferred).collect()
+    });
+    if !inferred.iter().flat_map(|(logits, ..)| logits).all(|logit| logit.is_finite()) {
+        return Err(Error::NoAnswer);
+    }
+    let inferred = samples
+        .into_iter()
+        .zip(inferred)
+        .map(|(sample, (logits, measured, attentions))| Inferred { sample, logits, attentions, measured });
+    Ok(inferred.collect())
 }
 
 /// How a model that is being trained does on encounters that are in memory.
-pub(crate) fn validate(
-    asker: &Asker<'_>,
-    task: &Task,
-    columns: &[usize],
-    encounters: &[Encounter],
-) -> Result<Scores> {
-    let mut tally = Tally::new(task, columns.to_vec());
-    tally.add_all(encounters, asker)?;
-    Ok(tally.scores(Bootstrap { replicates: 0, seed: 0 }))
-}
-
-/// What models said, and whether it was so.
-struct Tally {
-    columns: Vec<usize>,
-    names: Vec<String>,
-    subjects: FxHashMap<SubjectId, u32>,
-    /// Of all labels together; for several labels, of each one too.
-    ranked: Vec<(SubjectRanking, Predictions)>,
-    /// For one answer among many.
-    right: Means,
-    loss: Means,
-}
-
-impl Tally {
-    fn new(task: &Task, columns: Vec<usize>) -> Self {
-        let names = task.labels();
-        let several = if names.len() > 1 { names.len() } else { 0 };
-        Tally {
-            columns,
-            ranked: (0..=several).map(|_| Default::default()).collect(),
-            names,
-            subjects: FxHashMap::default(),
-            right: Means::default(),
-            loss: Means::default(),
+pub(crate) fn validate(predictor: &Predictor<'_>, encounters: &[Encounter]) -> Result<Scores> {
+    let mut tally = predictor.question().tally();
+    for some in encounters.chunks(predictor.at_once()) {
+        let samples = predictor.samples(some);
+        for (sample, logits) in samples.iter().zip(predictor.answers(&samples)?) {
+            tally.add(sample, &logits);
         }
     }
-
-    fn add_all(&mut self, encounters: &[Encounter], asker: &Asker<'_>) -> Result<()> {
-        for some in encounters.chunks(asker.at_once()) {
-            let answers = asker.answers(some)?;
-            some.iter().zip(answers).for_each(|(encounter, answer)| self.add(encounter, asker, &answer));
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, encounter: &Encounter, asker: &Asker<'_>, answer: &[f32]) {
-        let next = self.subjects.len() as u32;
-        let subject = *self.subjects.entry(encounter.subject.clone()).or_insert(next);
-        match asker.task() {
-            Task::MaskedDiagnosis => {
-                let truth = asker.hidden(encounter) as usize;
-                self.right.add(f64::from(u8::from(is_largest(answer, truth))), subject);
-                self.loss.add(class_loss(answer, truth), subject);
-            }
-            Task::GraphReconstruction => {
-                let nodes = graph::Nodes::of(encounter).len();
-                let adjacency = graph::adjacency(encounter).unwrap_or_default();
-                for ((i, j), logit) in pairs(nodes).zip(answer) {
-                    self.score(0, *logit, adjacency[i * nodes + j], subject);
-                }
-            }
-            _ => {
-                for (label, (column, logit)) in self.columns.clone().iter().zip(answer).enumerate() {
-                    let Some(truth) = encounter.labels[*column] else { continue };
-                    self.score(0, *logit, truth, subject);
-                    if self.ranked.len() > 1 {
-                        self.score(1 + label, *logit, truth, subject);
-                    }
-                }
-            }
-        }
-    }
-
-    fn score(&mut self, place: usize, score: f32, positive: bool, subject: u32) {
-        let (ranking, predictions) = &mut self.ranked[place];
-        ranking.add(Scored { score, positive, subject });
-        predictions.add(score.into(), positive, subject);
-    }
-
-    /// Of each label, if there are several. Takes them out.
-    fn label_scores(&mut self, bootstrap: Bootstrap) -> Vec<(String, Scores)> {
-        let labels = self.ranked.split_off(1);
-        self.names
-            .iter()
-            .cloned()
-            .zip(labels.into_iter().map(|ranked| ranked_scores(ranked, bootstrap)))
-            .collect()
-    }
-
-    fn scores(mut self, bootstrap: Bootstrap) -> Scores {
-        let accuracy = self.right.figure(&bootstrap);
-        if accuracy.value.is_some() {
-            return Scores(vec![("accuracy", accuracy), ("log_loss", self.loss.figure(&bootstrap))]);
-        }
-        ranked_scores(self.ranked.swap_remove(0), bootstrap)
-    }
-}
-
-fn ranked_scores((ranking, predictions): (SubjectRanking, Predictions), bootstrap: Bootstrap) -> Scores {
-    let (areas, others) = (ranking.figures(&bootstrap), predictions.figures(&bootstrap));
-    Scores(vec![
-        ("aucpr", areas.aucpr),
-        ("auroc", areas.auroc),
-        ("accuracy", others.accuracy),
-        ("log_loss", others.log_loss),
-        ("brier_score", others.brier_score),
-        ("calibration_error", others.calibration_error),
-    ])
-}
-
-/// The pairs of so many nodes, in the order of [`Frozen::answers`].
-pub(crate) fn pairs(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..nodes).flat_map(move |i| (i + 1..nodes).map(move |j| (i, j)))
-}
-
-/// Whether one is larger than all others; of equal ones the first counts.
-fn is_largest(logits: &[f32], place: usize) -> bool {
-    let beats = |(other, logit): (usize, &f32)| {
-        other == place || logits[place] > *logit || (logits[place] == *logit && place < other)
-    };
-    logits.iter().enumerate().all(beats)
-}
-
-/// Cross entropy of a class and the logits of all classes.
-pub(crate) fn class_loss(logits: &[f32], class: usize) -> f64 {
-    let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    let sum: f64 = logits.iter().map(|logit| (f64::from(*logit) - largest).exp()).sum();
-    sum.ln() + largest - f64::from(logits[class])
+    Ok(tally.finish(&Bootstrap { replicates: 0, seed: 0 }).0)
 }
 
 /// Sums for [`Structure`], over encounters.
@@ -302,21 +205,17 @@ struct Measured {
 }
 
 impl Structures {
-    fn add(&mut self, encounters: &[Encounter], asker: &Asker<'_>) {
-        let measured: Vec<Option<Measured>> =
-            encounters.par_iter().map(|encounter| measure(encounter, asker)).collect();
-        for Measured { sums, scores, edges } in measured.into_iter().flatten() {
-            self.encounters += 1;
-            self.sums.resize(sums.len(), [0.0; 3]);
-            self.rankings.resize_with(scores.len(), metric::Ranking::default);
-            for (total, one) in self.sums.iter_mut().flatten().zip(sums.iter().flatten()) {
-                *total += one;
-            }
-            for (ranking, scores) in
-                self.rankings.iter_mut().zip(&scores).take_while(|_| self.encounters <= RANKED)
-            {
-                scores.iter().zip(&edges).for_each(|(score, edge)| ranking.add(*score, *edge));
-            }
+    fn add(&mut self, Measured { sums, scores, edges }: &Measured) {
+        self.encounters += 1;
+        self.sums.resize(sums.len(), [0.0; 3]);
+        self.rankings.resize_with(scores.len(), metric::Ranking::default);
+        for (total, one) in self.sums.iter_mut().flatten().zip(sums.iter().flatten()) {
+            *total += one;
+        }
+        for (ranking, scores) in
+            self.rankings.iter_mut().zip(scores).take_while(|_| self.encounters <= RANKED)
+        {
+            scores.iter().zip(edges).for_each(|(score, edge)| ranking.add(*score, *edge));
         }
     }
 
@@ -337,11 +236,9 @@ impl Structures {
 }
 
 /// `None` if the edges are not known or the model does not mix nodes.
-fn measure(encounter: &Encounter, asker: &Asker<'_>) -> Option<Measured> {
-    let adjacency = graph::adjacency(encounter).filter(|_| asker.model().config().mixes())?;
-    let nodes = graph::Nodes::of(encounter).len();
-    let example = asker.example(encounter);
-    let (attentions, truth) = (attention_of(asker.model(), &example), normalized_adjacency(&example));
+fn measure(example: &Example, attentions: &[Vec<f32>]) -> Option<Measured> {
+    example.edges.as_ref().filter(|_| !attentions.is_empty())?;
+    let (nodes, truth) = (example.nodes(), normalized_adjacency(example));
     let of_block = |attention: &Vec<f32>| {
         let mut sums = [0.0; 3];
         for (row, truth) in attention.chunks_exact(nodes).zip(truth.chunks_exact(nodes)) {
@@ -352,18 +249,20 @@ fn measure(encounter: &Encounter, asker: &Asker<'_>) -> Option<Measured> {
         sums.map(|sum| sum / nodes as f64)
     };
     let scores = |attention: &Vec<f32>| {
-        pairs(nodes).map(|(i, j)| 0.5 * (attention[i * nodes + j] + attention[j * nodes + i])).collect()
+        graph::pairs(nodes)
+            .map(|(i, j)| 0.5 * (attention[i * nodes + j] + attention[j * nodes + i]))
+            .collect()
     };
     Some(Measured {
         sums: attentions.iter().map(of_block).collect(),
         scores: attentions.iter().map(scores).collect(),
-        edges: pairs(nodes).map(|(i, j)| adjacency[i * nodes + j]).collect(),
+        edges: graph::pairs(nodes).map(|(i, j)| truth[i * nodes + j] > 0.0).collect(),
     })
 }
 
 /// The attention of each block over the nodes of an example, the mean over heads; for a convolution, the matrix that it mixes with.
-pub(crate) fn attention_of(model: &Frozen<f32>, example: &crate::batch::Example) -> Vec<Vec<f32>> {
-    let attentions = model.look(std::slice::from_ref(example), |view| view.attentions());
+pub(crate) fn attention_of(model: &Frozen<f32>, example: &Example) -> Vec<Vec<f32>> {
+    let attentions = model.look(std::slice::from_ref(example), |activations| activations.attentions());
     let mean = |heads: Vec<Vec<Vec<f32>>>| {
         let count = heads.len() as f32;
         let mut sum = vec![0.0; example.nodes() * example.nodes()];
@@ -373,29 +272,4 @@ pub(crate) fn attention_of(model: &Frozen<f32>, example: &crate::batch::Example)
         sum
     };
     attentions.into_iter().map(mean).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pairs_are_in_the_order_of_answers() {
-        assert_eq!(pairs(3).collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2)]);
-        assert_eq!(pairs(1).count(), 0);
-    }
-
-    #[test]
-    fn of_equal_answers_the_first_is_given() {
-        assert!(is_largest(&[1.0, 3.0, 3.0], 1));
-        assert!(!is_largest(&[1.0, 3.0, 3.0], 2));
-        assert!(!is_largest(&[1.0, 3.0, 3.0], 0));
-    }
-
-    #[test]
-    fn the_loss_of_a_class_is_minus_the_logarithm_of_its_share() {
-        let logits = [1f32.ln(), 3f32.ln(), 4f32.ln()];
-        assert!((class_loss(&logits, 1) - (8f64 / 3.0).ln()).abs() < 1e-6);
-        assert!((class_loss(&[1000.0, 0.0], 1) - 1000.0).abs() < 1e-9, "far from what a float can hold");
-    }
 }

@@ -75,6 +75,18 @@ pub fn adjacency(encounter: &Encounter) -> Option<Vec<bool>> {
     Some(matrix)
 }
 
+/// The pairs of so many nodes, each once: (0, 1), (0, 2), ..., (1, 2), ....
+pub fn pairs(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..nodes).flat_map(move |i| (i + 1..nodes).map(move |j| (i, j)))
+}
+
+/// The code of a node; `None` for the visit.
+pub fn code_of(encounter: &Encounter, node: usize) -> Option<(CodeKind, u32)> {
+    let nodes = Nodes::of(encounter);
+    let kind = CodeKind::ALL.into_iter().find(|kind| nodes.range(*kind).contains(&node))?;
+    Some((kind, encounter.codes[kind][node - nodes.range(kind).start]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +128,12 @@ mod tests {
             .collect();
         assert_eq!(rows, [".##...", "#...#.", "#...#.", "......", ".##..#", "....#."]);
         assert_eq!(adjacency(&Encounter { edges: None, ..encounter() }), None);
+    }
+
+    #[test]
+    fn every_pair_of_nodes_comes_once() {
+        assert_eq!(pairs(3).collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2)]);
+        assert_eq!(pairs(1).count(), 0);
     }
 
     #[test]

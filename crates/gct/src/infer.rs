@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::batch::Example;
+use crate::batch::{Encoding, Example};
 use crate::dataset::{Dataset, Encounters};
 use crate::error::{Error, Result};
 use crate::model::{Frozen, Model, Pool};
+use crate::question::{Hide, Question};
 use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind};
 use crate::run::{Hasher, Learned, Run};
+use crate::sample::Sample;
 use crate::split::{Part, Split};
-use crate::task::{self, Hide, Task, View};
 
 /// Encounters that one thread takes at a time.
 const SHARE: usize = 16;
@@ -159,13 +160,15 @@ pub struct Unseen {
     pub occurrences: u64,
 }
 
-/// The encounters of a dataset with the code ids of a run.
+/// The encounters of a dataset with the code ids of a run and the labels of its task.
 pub struct Reader {
     encounters: Encounters,
     /// The part of the split that is wanted, if not all.
     part: Option<(Part, Split)>,
     /// The run's id of every code, unless they are the same.
     ids: Option<PerKind<Vec<Option<u32>>>>,
+    /// Where the dataset has the labels of the run's task.
+    labels: Vec<Option<usize>>,
     unseen: Unseen,
     /// For a test on other data than the run's own.
     recognition: Option<Recognition>,
@@ -186,7 +189,7 @@ impl Reader {
     /// As [`Reader::new`].
     pub fn for_predictions(run: &Run, dataset: &Dataset, which: Which) -> Result<Self> {
         let settings = run.settings();
-        let needed = settings.task == Task::GraphReconstruction || settings.model.needs_edges();
+        let needed = settings.task.reads_edges() || settings.model.needs_edges();
         Reader::with_edges(run, dataset, which, needed)
     }
 
@@ -219,6 +222,7 @@ impl Reader {
                 Which::All => None,
             },
             ids: if CodeKind::ALL.into_iter().all(same) { None } else { Some(ids) },
+            labels: label_columns(run, dataset),
             unseen: Unseen { codes: unseen, occurrences: 0 },
             recognition: None,
         })
@@ -254,10 +258,10 @@ impl Reader {
         Ok(self)
     }
 
-    /// Lets encounters pass of which none of these labels is known: a prediction of them is compared with nothing.
-    pub(crate) fn of_labels(mut self, labels: Vec<usize>) -> Self {
+    /// Lets encounters pass of which no label of the task is known: a prediction of them is compared with nothing.
+    pub(crate) fn of_labels(mut self) -> Self {
         if let Some(recognition) = &mut self.recognition {
-            recognition.labels = labels;
+            recognition.labels = self.labels.iter().flatten().copied().collect();
         }
         self
     }
@@ -279,6 +283,8 @@ impl Reader {
     }
 
     fn translate(&mut self, mut encounter: Encounter) -> Encounter {
+        let label = |column: &Option<usize>| column.and_then(|column| encounter.labels[column]);
+        encounter.labels = self.labels.iter().map(label).collect();
         let Some(ids) = &self.ids else { return encounter };
         // Where each code went: ids of the run may be in another order.
         let mut places: PerKind<Vec<Option<u16>>> = PerKind::default();
@@ -344,63 +350,57 @@ fn ids_of_run(run: &Run, dataset: &Dataset) -> PerKind<Vec<Option<u32>>> {
     })
 }
 
-/// A model to be asked, and the memory that it works in. A clone is the same one, so it is loaded once for all who ask.
+/// Where a dataset has the labels of the run's task.
+fn label_columns(run: &Run, dataset: &Dataset) -> Vec<Option<usize>> {
+    let column = |label: String| dataset.manifest().labels.iter().position(|known| *known == label);
+    run.settings().task.labels().into_iter().map(column).collect()
+}
+
+/// A model for inference and the memory that it works in. A clone is the same one, so it is loaded once for all who use it.
 #[derive(Clone)]
-pub struct Askable {
+pub struct LoadedModel {
     model: Arc<Frozen<f32>>,
     pools: Arc<Mutex<Vec<Pool<f32>>>>,
 }
 
-impl Askable {
+impl LoadedModel {
     /// The model as it is now.
     pub fn new(model: &Model<f32>) -> Self {
-        Askable { model: Arc::new(model.frozen()), pools: Arc::default() }
+        LoadedModel { model: Arc::new(model.frozen()), pools: Arc::default() }
     }
 }
 
 /// A model with what it takes to ask it about encounters, on all threads.
-pub struct Asker<'a> {
-    asked: Askable,
-    view: View<'a>,
+pub struct Predictor<'a> {
+    loaded: LoadedModel,
+    question: &'a Question,
+    encoding: Encoding<'a>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Predictor<'a> {
     /// Makes one that knows the model as it is now.
-    pub fn new(model: &Model<f32>, view: View<'a>) -> Self {
-        Asker::of(Askable::new(model), view)
+    pub fn new(model: &Model<f32>, question: &'a Question, encoding: Encoding<'a>) -> Self {
+        Predictor { loaded: LoadedModel::new(model), question, encoding }
     }
 
-    /// Asks a model that others may ask too.
-    pub fn of(asked: Askable, view: View<'a>) -> Self {
-        Asker { asked, view }
+    /// The predictor of a run, with its model, which others may use too.
+    pub fn of_run(run: &'a Run, loaded: LoadedModel) -> Self {
+        Predictor { loaded, question: &run.settings().task, encoding: run.encoding() }
     }
 
     /// The model.
     pub fn model(&self) -> &Frozen<f32> {
-        &self.asked.model
+        &self.loaded.model
     }
 
     /// What it is asked.
-    pub fn task(&self) -> &Task {
-        self.view.task
+    pub fn question(&self) -> &'a Question {
+        self.question
     }
 
-    /// The id of the diagnosis that is hidden.
-    pub(crate) fn hidden(&self, encounter: &Encounter) -> u32 {
-        encounter.codes.diagnosis[self.hidden_position(encounter)]
-    }
-
-    /// Its position among the diagnoses.
-    pub(crate) fn hidden_position(&self, encounter: &Encounter) -> usize {
-        task::hidden_position(encounter, Hide::ByEncounter)
-    }
-
-    /// How many encounters to ask about at a time: fewer where an answer has a number for each of many diagnoses.
+    /// How many samples to ask about at a time: fewer where an answer has a number for each of many diagnoses.
     pub(crate) fn at_once(&self) -> usize {
-        let numbers = match self.view.task {
-            Task::MaskedDiagnosis => self.view.rows.codes(CodeKind::Diagnosis),
-            _ => 1,
-        };
+        let numbers = self.question.answer_len(self.encoding.rows.codes(CodeKind::Diagnosis));
         (NUMBERS / numbers.max(1)).clamp(LOOKED_AT, ROUND)
     }
 
@@ -410,74 +410,51 @@ impl<'a> Asker<'a> {
     }
 
     /// What an encounter lacks to be asked about.
-    pub(crate) fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
-        if *self.view.task == Task::MaskedDiagnosis && encounter.codes.diagnosis.is_empty() {
-            Some("diagnosis")
-        } else if self.model().config().needs_edges() && encounter.edges.is_none() {
-            Some("known edges")
-        } else {
-            None
-        }
+    pub fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
+        let lacks_edges = self.model().config().needs_edges() && encounter.edges.is_none();
+        self.question.missing(encounter).or(lacks_edges.then_some("known edges"))
     }
 
-    /// An encounter in numbers, as it is asked about.
-    pub fn example(&self, encounter: &Encounter) -> Example {
-        self.example_hiding(encounter, Hide::ByEncounter)
+    /// What is known of an encounter when it is asked about; what is hidden depends on the encounter alone.
+    pub fn sample<'e>(&self, encounter: &'e Encounter) -> Sample<'e> {
+        self.question.sample(encounter, Hide::ByEncounter)
     }
 
-    /// The same with a choice of what is hidden, if the task hides something.
-    pub fn example_hiding(&self, encounter: &Encounter, hide: Hide) -> Example {
-        self.view.example(encounter, hide)
+    /// The samples of some encounters.
+    pub fn samples<'e>(&self, encounters: &'e [Encounter]) -> Vec<Sample<'e>> {
+        encounters.iter().map(|encounter| self.sample(encounter)).collect()
     }
 
-    /// What the model says of each encounter: see [`Frozen::answers`].
+    /// A sample in numbers.
+    pub fn example(&self, sample: &Sample<'_>) -> Example {
+        self.encoding.example(sample)
+    }
+
+    /// What the model says of each sample: see [`Frozen::answers`].
     ///
     /// # Errors
     /// If an answer is not a number.
     ///
     /// # Panics
     /// If one cannot be asked about.
-    pub fn answers(&self, encounters: &[Encounter]) -> Result<Vec<Vec<f32>>> {
-        self.answers_to(encounters, |encounter| self.example(encounter))
-    }
-
-    /// The same of anything that `example` makes an example of.
-    ///
-    /// # Errors
-    /// If an answer is not a number.
-    pub fn answers_to<Q: Sync>(
-        &self,
-        questions: &[Q],
-        example: impl Fn(&Q) -> Example + Sync,
-    ) -> Result<Vec<Vec<f32>>> {
-        let answers =
-            self.map_examples(questions, example, |model, examples, pool| model.answers(examples, pool));
+    pub fn answers(&self, samples: &[Sample<'_>]) -> Result<Vec<Vec<f32>>> {
+        let answers = self.map(samples, |model, examples, pool| model.answers(examples, pool));
         match answers.iter().flatten().all(|logit| logit.is_finite()) {
             true => Ok(answers),
             false => Err(Error::NoAnswer),
         }
     }
 
-    /// What `ask` makes of some examples at a time, in the order of the encounters.
+    /// What `ask` makes of some examples at a time, in the order of the samples.
     pub fn map<R: Send>(
         &self,
-        encounters: &[Encounter],
+        samples: &[Sample<'_>],
         ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
     ) -> Vec<R> {
-        self.map_examples(encounters, |encounter| self.example(encounter), ask)
-    }
-
-    /// The same of anything that `example` makes an example of.
-    pub fn map_examples<Q: Sync, R: Send>(
-        &self,
-        questions: &[Q],
-        example: impl Fn(&Q) -> Example + Sync,
-        ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
-    ) -> Vec<R> {
-        let share = |questions: &[Q]| {
-            let free = || self.asked.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = |samples: &[Sample<'_>]| {
+            let free = || self.loaded.pools.lock().unwrap_or_else(PoisonError::into_inner);
             let mut pool = free().pop().unwrap_or_default();
-            let examples: Vec<Example> = questions.iter().map(&example).collect();
+            let examples: Vec<Example> = samples.iter().map(|sample| self.example(sample)).collect();
             let answers = ask(self.model(), &examples, &mut pool);
             if pool.numbers() <= KEPT {
                 free().push(pool);
@@ -485,10 +462,10 @@ impl<'a> Asker<'a> {
             answers
         };
         // What one thread takes anyway is quicker taken here than by a thread that has to be woken.
-        if questions.len() <= SHARE {
-            return share(questions);
+        if samples.len() <= SHARE {
+            return share(samples);
         }
-        questions.par_chunks(SHARE).flat_map_iter(share).collect()
+        samples.par_chunks(SHARE).flat_map_iter(share).collect()
     }
 }
 

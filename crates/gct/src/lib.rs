@@ -55,20 +55,26 @@ pub mod split;
 /// The nodes of an encounter, its true edges, and the pairs that may be connected.
 pub mod graph;
 
+/// What is known when a question is asked: encounters of one subject.
+pub mod sample;
+
 /// Conditional probabilities counted on the training split, and the matrix P of an encounter.
 pub mod prior;
 
 /// Encounters as numbers: node ids, edges, P. The last place where a medical word meets a number.
 pub mod batch;
 
-/// The models of the paper: numbers in, numbers out.
-pub mod model;
-
-/// The tasks of the paper: what is hidden, what is asked, by which figure models are chosen.
-pub mod task;
-
 /// How good answers are: areas under curves, accuracy, log loss, calibration, with intervals.
 pub mod metric;
+
+/// Names, shapes and first values of a model's parameters.
+pub mod parameters;
+
+/// What is asked of a model: samples, heads, losses, metrics and output, a file per question.
+pub mod question;
+
+/// The models of the paper: numbers in, numbers out.
+pub mod model;
 
 /// The run folder: settings, weights, checkpoints, what was measured.
 pub mod run;

@@ -12,20 +12,20 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use crate::batch::Example;
+use crate::batch::{EmbeddingRows, Encoding, Example};
 use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
 use crate::evaluate;
 use crate::files::{Overwrite, write_own};
-use crate::infer::Asker;
-use crate::model::{Learning, Model, Targets, Trainer};
+use crate::infer::Predictor;
+use crate::model::{Learning, Model, Trainer};
 use crate::prior::Counter;
+use crate::question::Hide;
 use crate::record::{Encounter, PerKind};
 use crate::run::checkpoint::{self, Losses, State};
 use crate::run::journal::Journal;
 use crate::run::{self, Best, Entry, Hasher, Learned, Run, Settings};
 use crate::split::{Part, Split};
-use crate::task::{Hide, Task, View};
 
 /// A loss above this has exploded.
 const EXPLODED: f64 = 1e4;
@@ -111,12 +111,11 @@ pub fn start(
     settings.split.check_for(dataset)?;
     run::check_place(folder, overwrite)?;
     let columns = settings.task.columns(&dataset.manifest().labels)?;
-    let rows =
-        crate::batch::EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
+    let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
     // Before anything is read: a model that does not go with its head or the data is refused.
     let model = Model::new(&settings.model, &settings.head, rows, settings.seed)?;
-    if settings.task == Task::GraphReconstruction && dataset.manifest().with_edges == 0 {
-        return Err(evaluate::nothing_to_ask(&settings.task, "the dataset"));
+    if settings.task.reads_edges() && dataset.manifest().with_edges == 0 {
+        return Err(settings.task.no_answers("the dataset"));
     }
     model.check_data(dataset.manifest().with_edges > 0)?;
     let sizes = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len());
@@ -125,7 +124,7 @@ pub fn start(
         hasher: Hasher::new(&dataset.manifest().files.encounters.sha256, dataset),
         learned: Learned::default(),
     };
-    let data = Data::read(&settings, columns, dataset, Some(&mut noted), &mut watch)?;
+    let data = Data::read(&settings, &columns, dataset, Some(&mut noted), &mut watch)?;
     let (run, _lock) =
         Run::create(folder, overwrite, settings, dataset, noted.counter.finish(), noted.learned)?;
     Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
@@ -157,7 +156,7 @@ pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: W
         return Ok(outcome(&settings, &state));
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;
-    let data = Data::read(&settings, columns, dataset, None, &mut watch)?;
+    let data = Data::read(&settings, &columns, dataset, None, &mut watch)?;
     if steps != run.settings().steps {
         run.set_steps(steps)?;
     }
@@ -177,11 +176,10 @@ fn outcome(settings: &Settings, state: &State) -> Outcome {
     Outcome { step: state.step, best: state.best, early, seconds: state.seconds }
 }
 
-/// The encounters to learn from and to validate on, in the order of the dataset.
+/// The encounters to learn from and to validate on, in the order of the dataset. Their labels are those of the task.
 struct Data {
     train: Vec<Encounter>,
     validation: Vec<Encounter>,
-    columns: Vec<usize>,
     left_out: usize,
 }
 
@@ -208,16 +206,16 @@ impl Data {
     /// Reads them.
     fn read(
         settings: &Settings,
-        columns: Vec<usize>,
+        columns: &[usize],
         dataset: &Dataset,
         mut noted: Option<&mut Noted>,
         watch: &mut Watch<'_>,
     ) -> Result<Self> {
         let split = Split::new(&settings.split, dataset)?;
-        let mut data = Data { train: Vec::new(), validation: Vec::new(), columns, left_out: 0 };
+        let mut data = Data { train: Vec::new(), validation: Vec::new(), left_out: 0 };
         let needs_edges = settings.model.needs_edges();
         for (read, encounter) in (1..).zip(dataset.encounters()?) {
-            let encounter = encounter?;
+            let mut encounter = encounter?;
             if u64::is_multiple_of(read, 1024) {
                 (watch.tell)(Event::Read(read));
                 if watch.stop.load(Ordering::Relaxed) {
@@ -234,14 +232,15 @@ impl Data {
                 Part::Test => continue,
             };
             let usable = encounter.edges.is_some() || !needs_edges;
-            match usable && settings.task.asks(&encounter, &data.columns) {
+            encounter.labels = columns.iter().map(|column| encounter.labels[*column]).collect();
+            match usable && settings.task.has_answer(&encounter) {
                 true => side.push(encounter),
                 false => data.left_out += 1,
             }
         }
         for (encounters, part) in [(&data.train, Part::Train), (&data.validation, Part::Validation)] {
             if encounters.is_empty() {
-                return Err(evaluate::nothing_to_ask(&settings.task, part.name()));
+                return Err(settings.task.no_answers(part.name()));
             }
         }
         Ok(data)
@@ -252,7 +251,7 @@ impl Data {
 struct Session<'a> {
     run: &'a Run,
     settings: &'a Settings,
-    view: View<'a>,
+    encoding: Encoding<'a>,
     data: &'a Data,
     trainer: Trainer<f32>,
     state: State,
@@ -280,7 +279,7 @@ impl<'a> Session<'a> {
         Ok(Session {
             run,
             settings,
-            view: run.view(),
+            encoding: run.encoding(),
             data,
             trainer,
             kept: state.step,
@@ -344,28 +343,21 @@ impl<'a> Session<'a> {
     fn step(&mut self) -> Result<f64> {
         let (settings, step) = (self.settings, self.state.step);
         let first = step * settings.batch as u64;
-        let places: Vec<(u64, usize)> =
+        let batch: Vec<(u64, usize)> =
             (first..first + settings.batch as u64).map(|number| (number, self.order.at(number))).collect();
-        let (data, view) = (self.data, self.view);
-        let examples: Vec<Example> = (places.par_iter())
-            .map(|&(number, place)| {
-                let key = mixed(settings.seed, Purpose::Hiding, number);
-                view.example(&data.train[place], Hide::ByKey(key))
+        let (data, encoding) = (self.data, self.encoding);
+        let examples: Vec<Example> = (batch.par_iter())
+            .map(|&(number, index)| {
+                let hide = Hide::ByKey(mixed(settings.seed, Purpose::Hiding, number));
+                encoding.example(&settings.task.sample(&data.train[index], hide))
             })
             .collect();
-        let labels: Vec<Vec<Option<bool>>> = (places.iter())
-            .map(|(_, place)| data.columns.iter().map(|column| data.train[*place].labels[*column]).collect())
-            .collect();
-        let targets = match settings.task {
-            Task::GraphReconstruction | Task::MaskedDiagnosis => Targets::Examples,
-            _ => Targets::Labels(&labels),
-        };
         let learning = Learning {
             rate: settings.rate(step),
             clip: (settings.clip > 0.0).then_some(settings.clip),
             dropout_key: mixed(settings.seed, Purpose::Dropping, step) as u32,
         };
-        let outcome = self.trainer.step(&examples, &targets, learning);
+        let outcome = self.trainer.step(&examples, learning);
         if !outcome.prediction.is_finite()
             || !outcome.regularizer.is_finite()
             || outcome.prediction > EXPLODED
@@ -399,13 +391,12 @@ impl<'a> Session<'a> {
         let settings = self.settings;
         let (now, (lap, lap_step)) = (Instant::now(), self.clock.lap);
         let learned = (self.state.step - lap_step) * settings.batch as u64;
-        let asker = Asker::new(self.trainer.model(), self.view);
-        let scores =
-            match evaluate::validate(&asker, &settings.task, &self.data.columns, &self.data.validation) {
-                Err(Error::NoAnswer) => return Err(self.diverged(self.state.step, f64::NAN)?),
-                scores => scores?,
-            };
-        let value = scores.selection(settings.task.selection());
+        let predictor = Predictor::new(self.trainer.model(), &settings.task, self.encoding);
+        let scores = match evaluate::validate(&predictor, &self.data.validation) {
+            Err(Error::NoAnswer) => return Err(self.diverged(self.state.step, f64::NAN)?),
+            scores => scores?,
+        };
+        let value = scores.value(settings.task.chosen_by());
         let best = value.is_some_and(|value| self.state.best.is_none_or(|best| value > best.value));
         match value.filter(|_| best) {
             Some(value) => {
@@ -423,7 +414,7 @@ impl<'a> Session<'a> {
             train_loss: prediction / steps as f64,
             train_regularizer: regularizer / steps as f64,
             validation_loss: scores.value("log_loss"),
-            metric: settings.task.selection().name().into(),
+            metric: settings.task.chosen_by().into(),
             value,
             auroc: scores.value("auroc"),
             best,
@@ -468,7 +459,7 @@ impl Order {
         order
     }
 
-    /// The place of the encounter that is learned from as the so-manieth.
+    /// Index of the n-th encounter to learn from.
     fn at(&mut self, number: u64) -> usize {
         let encounters = self.places.len() as u64;
         let epoch = number / encounters;

@@ -4,7 +4,7 @@
 //! ```no_run
 //! # fn example(batch: &[gct::batch::Example], model: &gct::model::Model<f32>) {
 //! let mut plain = gct_plain::Plain::new(model, &gct_plain::Device::flex());
-//! let outcome = plain.step(batch, &gct::model::Targets::Examples, 1e-3, 0);
+//! let outcome = plain.step(batch, 1e-3, 0);
 //! # }
 //! ```
 //!
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use gct::batch::Example;
-use gct::model::{Model, Outcome, Pass, Targets};
+use gct::model::{Model, Outcome, Pass};
 use gct_kernels::Number;
 
 pub use burn::tensor::Device;
@@ -63,8 +63,8 @@ impl<'a, T: Number> Plain<'a, T> {
     }
 
     /// The loss of a batch and the gradient of every parameter, one after the other.
-    pub fn gradients(&self, batch: &[Example], targets: &Targets<'_>, pass: Pass) -> (Outcome, Vec<f64>) {
-        let (outcome, gradients) = self.backward(batch, targets, pass);
+    pub fn gradients(&self, batch: &[Example], pass: Pass) -> (Outcome, Vec<f64>) {
+        let (outcome, gradients) = self.backward(batch, pass);
         let all = self.parameters.iter().flat_map(|(start, parameter)| match gradients.get(start) {
             Some(gradient) => numbers(gradient.clone()),
             None => vec![0.0; parameter.value.shape().num_elements()],
@@ -73,15 +73,9 @@ impl<'a, T: Number> Plain<'a, T> {
     }
 
     /// Learns from one batch and returns the loss that it had, as `gct::model::Trainer` does.
-    pub fn step(
-        &mut self,
-        batch: &[Example],
-        targets: &Targets<'_>,
-        learning_rate: f64,
-        dropout_key: u32,
-    ) -> Outcome {
-        let pass = Pass { dropout_key: Some(dropout_key), ..self.model.pass(batch, targets, true) };
-        let (outcome, gradients) = self.backward(batch, targets, pass);
+    pub fn step(&mut self, batch: &[Example], learning_rate: f64, dropout_key: u32) -> Outcome {
+        let pass = Pass { dropout_key: Some(dropout_key), ..self.model.pass(batch, true) };
+        let (outcome, gradients) = self.backward(batch, pass);
         self.steps += 1;
         let forgotten = |beta: f64| 1.0 - beta.powi(self.steps);
         for (start, gradient) in gradients {
@@ -102,18 +96,13 @@ impl<'a, T: Number> Plain<'a, T> {
     }
 
     /// The loss of a batch and the gradients of the parameters that it depends on, by their places.
-    fn backward(
-        &self,
-        batch: &[Example],
-        targets: &Targets<'_>,
-        pass: Pass,
-    ) -> (Outcome, BTreeMap<usize, Tensor<2>>) {
+    fn backward(&self, batch: &[Example], pass: Pass) -> (Outcome, BTreeMap<usize, Tensor<2>>) {
         let learned: BTreeMap<usize, Tensor<2>> = (self.parameters.iter())
             .map(|(start, parameter)| (*start, parameter.value.clone().autodiff().require_grad()))
             .collect();
         let graphs = self.model.graphs(batch);
         let mut engine = Tensors::new(&learned, &graphs, self.device.clone(), precision::<T>());
-        let outcome = self.model.run(&mut engine, &graphs, batch, targets, pass);
+        let outcome = self.model.run(&mut engine, &graphs, batch, pass);
         let mut gradients = BTreeMap::new();
         if let Some(objective) = engine.objective() {
             let all = objective.backward();

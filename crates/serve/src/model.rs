@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use gct::infer::Askable;
+use gct::infer::LoadedModel;
 use gct::predict::Explainer;
 use gct::record::PerKind;
 use gct::run::Run;
-use gct::task::Hide;
+use gct::sample::Sample;
 use serde::Serialize;
 
 use crate::problem::Problem;
@@ -24,25 +24,24 @@ pub(crate) enum Ask {
 /// The model of a run.
 pub(crate) struct Model {
     run: Arc<Run>,
-    asked: Askable,
-    columns: Vec<usize>,
+    asked: LoadedModel,
 }
 
 impl Model {
-    /// Loads it. `columns` are where encounters of the page have the labels of the task.
-    pub(crate) fn load(run: Arc<Run>, columns: Vec<usize>) -> gct::Result<Self> {
-        Ok(Model { asked: Askable::new(&run.model()?), run, columns })
+    /// Loads it.
+    pub(crate) fn load(run: Arc<Run>) -> gct::Result<Self> {
+        Ok(Model { asked: LoadedModel::new(&run.model()?), run })
     }
 
     fn explainer(&self) -> Explainer<'_> {
-        Explainer::of(&self.run, self.asked.clone(), self.columns.clone())
+        Explainer::of(&self.run, self.asked.clone())
     }
 
     /// The layers of this run's explanations: those of an encounter with one diagnosis.
     pub(crate) fn layers(&self) -> gct::Result<Vec<LayerName>> {
         let diagnosis = (0..self.run.vocabulary().diagnosis.len().min(1) as u32).collect();
         let one = encounter(PerKind { diagnosis, treatment: Vec::new(), lab: Vec::new() });
-        let explanation = self.explainer().explain(&one, Hide::ByEncounter)?;
+        let explanation = self.explainer().explain(&self.explainer().predictor().sample(&one))?;
         let layers = explanation.layers().into_iter();
         Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.part.into() }).collect())
     }
@@ -59,28 +58,19 @@ impl Model {
 }
 
 fn predictions(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
-    let asker = explainer.asker();
-    let logits = asker.map_examples(
-        questions,
-        |question| asker.example_hiding(&question.encounter, question.hide),
-        |model, examples, pool| model.answers(examples, pool),
-    );
-    let prediction = |(question, logits): (&&Question, Vec<f32>)| {
-        let Question { encounter, hide, unknown } = question;
-        let answers = explainer.first_answers(encounter, *hide, finite(&logits)?);
+    let samples = samples(explainer, questions);
+    let logits = explainer.predictor().map(&samples, |model, examples, pool| model.answers(examples, pool));
+    let prediction = |((question, sample), logits): ((&&Question, &Sample<'_>), Vec<f32>)| {
+        let answers = explainer.first_answers(sample, finite(&logits)?);
         let answers = answers.into_iter().map(Into::into).collect();
-        Ok(text(&shape::Prediction { answers, unknown: unknown.clone() }))
+        Ok(text(&shape::Prediction { answers, unknown: question.unknown.clone() }))
     };
-    questions.iter().zip(logits).map(prediction).collect()
+    questions.iter().zip(&samples).zip(logits).map(prediction).collect()
 }
 
 fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
-    let asker = explainer.asker();
-    let vectors = asker.map_examples(
-        questions,
-        |question| asker.example_hiding(&question.encounter, question.hide),
-        |model, examples, pool| model.visits(examples, pool),
-    );
+    let samples = samples(explainer, questions);
+    let vectors = explainer.predictor().map(&samples, |model, examples, pool| model.visits(examples, pool));
     let embedding = |(question, vector): (&&Question, Vec<f32>)| {
         finite(&vector)?;
         Ok(text(&shape::Embedding { vector, unknown: question.unknown.clone() }))
@@ -89,11 +79,19 @@ fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<
 }
 
 fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>, Problem> {
-    let Question { encounter, hide, unknown } = question;
-    let mut explanation = explainer.explain(encounter, *hide).map_err(|_| Problem::NoAnswer)?;
+    let sample = sample(explainer, question);
+    let mut explanation = explainer.explain(&sample).map_err(|_| Problem::NoAnswer)?;
     explainer.shorten(&mut explanation.answers);
-    let explanation = shape::Explanation::of(explanation, explainer.nodes(encounter));
-    Ok(text(&shape::Explanation { unknown: unknown.clone(), ..explanation }))
+    let explanation = shape::Explanation::of(explanation, explainer.nodes(&question.encounter));
+    Ok(text(&shape::Explanation { unknown: question.unknown.clone(), ..explanation }))
+}
+
+fn sample<'a>(explainer: &Explainer<'_>, question: &'a Question) -> Sample<'a> {
+    explainer.predictor().question().sample(&question.encounter, question.hide)
+}
+
+fn samples<'a>(explainer: &Explainer<'_>, questions: &[&'a Question]) -> Vec<Sample<'a>> {
+    questions.iter().map(|question| sample(explainer, question)).collect()
 }
 
 fn finite(numbers: &[f32]) -> Result<&[f32], Problem> {

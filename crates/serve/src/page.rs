@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use gct::dataset::Dataset;
 use gct::infer::Which;
+use gct::question::Hide;
 use gct::record::Encounter;
 use gct::report::{self, Looked, Options};
 use gct::run::Run;
-use gct::task::Hide;
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer;
@@ -28,12 +28,10 @@ pub struct Page {
     report: Bytes,
     /// Those that can be looked at, in the order of their numbers, which begin with 1.
     encounters: Vec<Encounter>,
-    /// Where they have the labels of the task.
-    pub(crate) columns: Vec<usize>,
 }
 
 impl Page {
-    /// Looks at the encounters of a dataset; `progress` hears how many were asked about, each twice, and can end it with an error.
+    /// Looks at the encounters of a dataset; `progress` hears how many are done, and can end it with an error.
     ///
     /// # Errors
     /// If the run has no model, or the dataset does not go with it or cannot be read.
@@ -54,7 +52,6 @@ impl Page {
             policy,
             report: serde_json::to_vec(&report).expect("a report has only text keys").into(),
             encounters,
-            columns: run.settings().task.columns(&dataset.manifest().labels)?,
         })
     }
 }

@@ -114,8 +114,7 @@ impl Server {
             .build()
             .map_err(Error::Threads)?;
         let (run, metrics) = (Arc::new(run), Arc::new(Metrics::new()));
-        let columns = page.as_ref().map(|page| page.columns.clone()).unwrap_or_default();
-        let asked = model::Model::load(run.clone(), columns)?;
+        let asked = model::Model::load(run.clone())?;
         let layers = asked.layers()?;
         let (queue, worker) = queue::start(asked, limits, metrics.clone())?;
         let codes = run.vocabulary();

@@ -69,9 +69,9 @@ pub struct Answer {
     pub truth: Option<bool>,
 }
 
-impl From<gct::predict::Answer> for Answer {
-    fn from(answer: gct::predict::Answer) -> Self {
-        let gct::predict::Answer { what, probability, truth } = answer;
+impl From<gct::question::Answer> for Answer {
+    fn from(answer: gct::question::Answer) -> Self {
+        let gct::question::Answer { what, probability, truth } = answer;
         Answer { what, probability, truth }
     }
 }

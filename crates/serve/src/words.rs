@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use gct::graph::Nodes;
+use gct::question::Hide;
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use gct::run::Run;
-use gct::task::{Hide, Task};
 
 use crate::problem::Problem;
 use crate::shape::{self, UnknownCode};
@@ -36,7 +36,11 @@ impl Words {
     pub(crate) fn new(run: &Run, most_codes: usize) -> Self {
         let ids =
             |kind: CodeKind| run.vocabulary()[kind].iter().map(|code| code.code.clone()).zip(0..).collect();
-        Words { ids: PerKind::from_fn(ids), hides: run.settings().task == Task::MaskedDiagnosis, most_codes }
+        Words {
+            ids: PerKind::from_fn(ids),
+            hides: run.settings().task == gct::question::Question::HiddenDiagnosis,
+            most_codes,
+        }
     }
 
     /// The encounter at an index of the request.

@@ -9,8 +9,8 @@ use super::{About, Experiment};
 use crate::error::Result;
 use crate::metric::{Difference, paired};
 use crate::paper;
+use crate::question::Question;
 use crate::split::{Part, TEST_SHARE};
-use crate::task::Task;
 
 /// What an experiment has found so far.
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ pub fn gather(experiment: &Experiment, folder: &Path) -> Result<Findings> {
 /// Which figure, of what, where.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
-    task: &'a Task,
+    task: &'a Question,
     figure: &'a str,
     part: Part,
 }
@@ -156,7 +156,7 @@ mod tests {
     use crate::statistics::Statistics;
 
     fn finished(model: &str, seed: u64, accuracy: f64) -> Finished {
-        let mut settings = Settings::paper(Task::MaskedDiagnosis, model, "synthetic").unwrap();
+        let mut settings = Settings::paper(Question::HiddenDiagnosis, model, "synthetic").unwrap();
         settings.split.seed = seed;
         let measured = Measured { encounters: 100, figures: BTreeMap::from([("accuracy".into(), accuracy)]) };
         Finished {
@@ -192,7 +192,7 @@ mod tests {
             finished("deep", 0, 0.4),
             finished("deep", 1, 0.5),
         ];
-        let wanted = Wanted { task: &Task::MaskedDiagnosis, figure: "accuracy", part: Part::Test };
+        let wanted = Wanted { task: &Question::HiddenDiagnosis, figure: "accuracy", part: Part::Test };
         let gct = wanted.cell(&experiment, &about, &found, "gct");
         assert_eq!((gct.ours().as_str(), gct.papers().as_str()), ("0.7000 (0.2000)", "0.2179 (0.0071)"));
         assert_eq!(gct.beside, None);

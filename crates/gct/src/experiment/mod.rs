@@ -50,9 +50,9 @@ use crate::files::write_own;
 use crate::ingest::synthetic;
 use crate::model::Config;
 use crate::overrides;
+use crate::question::Question;
 use crate::run::Settings;
 use crate::split::Part;
-use crate::task::Task;
 
 mod data;
 mod gather;
@@ -77,7 +77,7 @@ pub struct Experiment {
     pub title: String,
     /// What models learn; none for a table of the data alone.
     #[serde(default)]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<Question>,
     /// Models, or names of variants.
     #[serde(default)]
     pub models: Vec<String>,
@@ -137,7 +137,7 @@ pub struct Variant {
 pub struct Override {
     /// For these tasks; for all if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<Question>,
     /// For these models; for all if there are none. A variant is its model too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
@@ -277,9 +277,9 @@ impl Experiment {
     }
 
     /// The figures of a task's tables.
-    pub fn figures(&self, task: &Task) -> Vec<String> {
+    pub fn figures(&self, task: &Question) -> Vec<String> {
         match self.figures.is_empty() {
-            true => vec![task.selection().name().into()],
+            true => vec![task.chosen_by().into()],
             false => self.figures.clone(),
         }
     }
@@ -300,7 +300,7 @@ impl Experiment {
             for task in &self.tasks {
                 for name in &self.models {
                     let mut settings = Settings::paper(task.clone(), self.model(name), source)?;
-                    if settings.head.check(&settings.model).is_err() {
+                    if settings.head.check(settings.model.backbone()).is_err() {
                         // Deep has no nodes whose edges could be found: an empty cell, as in the paper.
                         continue;
                     }

@@ -10,8 +10,8 @@ use crate::files::write_own;
 use crate::metric::SIGNIFICANT;
 use crate::paper;
 use crate::picture::{self, Line, Series};
+use crate::question::{Labels, Question};
 use crate::record::CodeKind;
-use crate::task::Task;
 
 /// Writes the tables and curves of an experiment beside it, and returns the paths.
 ///
@@ -58,7 +58,7 @@ fn tables(experiment: &Experiment, findings: &Findings) -> Vec<Table> {
 }
 
 /// One figure of all models on one task.
-fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: &str) -> Table {
+fn of_figure(experiment: &Experiment, findings: &Findings, task: &Question, figure: &str) -> Table {
     let name = task.to_string();
     let of = |model: &str, part: &str| {
         let is = |cell: &&Cell| {
@@ -106,12 +106,12 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Task, figure: 
 }
 
 /// What a figure can reach without seeing the edges, where that is known.
-fn ceiling(about: &About, task: &Task, figure: &str) -> Option<f64> {
+fn ceiling(about: &About, question: &Question, figure: &str) -> Option<f64> {
     let ceiling = about.ceiling.as_ref()?;
-    let areas = match task {
-        Task::GraphReconstruction => ceiling.ceiling_joint.all_pairs,
-        Task::DiagnosisTreatment => ceiling.diagnosis_treatment?.areas,
-        _ => return None,
+    let areas = match question {
+        Question::Edges => ceiling.ceiling_joint.all_pairs,
+        Question::Labels(Labels::DiagnosisTreatment) => ceiling.diagnosis_treatment?.areas,
+        Question::Labels(_) | Question::HiddenDiagnosis => return None,
     };
     match figure {
         "aucpr" => areas.aucpr,
@@ -143,7 +143,7 @@ fn counts(about: &About) -> Table {
     Table { title: "Data".into(), note: None, header: ["", "ours", "paper"].map(String::from).into(), rows }
 }
 
-fn title(task: &Task) -> String {
+fn title(task: &Question) -> String {
     let text = task.in_words();
     text[..1].to_uppercase() + &text[1..]
 }
@@ -212,7 +212,7 @@ fn markdown(experiment: &Experiment, findings: &Findings, tables: &[Table]) -> S
 }
 
 /// What the trials of a model took.
-fn effort(findings: &Findings, task: &Task, model: &str) -> Option<String> {
+fn effort(findings: &Findings, task: &Question, model: &str) -> Option<String> {
     let of_model = |one: &&super::Finished| one.model == model && one.settings.task == *task;
     let trials: Vec<_> = findings.finished.iter().filter(of_model).collect();
     let (first, count) = (trials.first()?, trials.len() as f64);
@@ -289,10 +289,12 @@ fn latex(experiment: &Experiment, table: &Table) -> String {
     text + "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
 }
 
-fn curves_name(experiment: &Experiment, task: &Task) -> String {
+fn curves_name(experiment: &Experiment, task: &Question) -> String {
     let task = match task {
-        Task::Label(label) => format!("label-{}", file_name(label)),
-        task => task.to_string().replace('_', "-"),
+        Question::Labels(Labels::Named(label)) => format!("label-{}", file_name(label)),
+        Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => {
+            task.to_string().replace('_', "-")
+        }
     };
     format!("{}-{task}.svg", experiment.name)
 }
@@ -309,7 +311,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// The figure by which models are chosen, the mean over splits at each step that all of them have.
-fn curves(experiment: &Experiment, findings: &Findings, task: &Task) -> String {
+fn curves(experiment: &Experiment, findings: &Findings, task: &Question) -> String {
     let series = experiment.models.iter().filter_map(|model| {
         let of_model =
             findings.finished.iter().filter(|one| one.model == *model && one.settings.task == *task);
@@ -323,7 +325,7 @@ fn curves(experiment: &Experiment, findings: &Findings, task: &Task) -> String {
         let points = curves.first()?.iter().filter_map(|point| at(point.0)).collect();
         Some(Series { name: model.clone(), points })
     });
-    let selection = task.selection().name();
+    let selection = task.chosen_by();
     let reachable = ceiling(&findings.about, task, selection);
     let references: Vec<Line> = reachable
         .map(|value| Line { name: "the best that any model can do without the edges".into(), value })

@@ -40,3 +40,14 @@ pub struct Figure {
     /// The 95 % interval over subjects. `None` where too few subjects or replicates define it.
     pub interval: Option<[f64; 2]>,
 }
+
+/// Metrics by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores(pub Vec<(&'static str, Figure)>);
+
+impl Scores {
+    /// The value of a metric, if it is there and defined.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(of, _)| *of == name).and_then(|(_, figure)| figure.value)
+    }
+}

@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use super::block::Projection;
 use super::config::check_whole;
 use super::frozen::{Freezer, times_transposed};
-use super::parameters::Parameters;
 use crate::error::{Error, Result};
+use crate::parameters::Parameters;
 
 /// How nodes attend to each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

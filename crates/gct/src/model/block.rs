@@ -13,8 +13,8 @@ use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
 use super::Pass;
-use super::parameters::Parameters;
 use crate::error::{Error, Result};
+use crate::parameters::Parameters;
 
 /// What LayerNorm adds to a variance.
 const NORM_EPSILON: f64 = 1e-12;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{DeepConfig, GcnConfig, GctConfig, MimeConfig, ShallowConfig, TransformerConfig};
 use crate::error::{Error, Result};
 use crate::overrides;
+use crate::question::Backbone;
 
 /// A model by its name in the paper, with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,6 +98,16 @@ impl Config {
             Config::Shallow(config) => config.width,
             Config::Deep(config) => config.width,
             Config::Mime(config) => config.width,
+        }
+    }
+
+    /// What a head must know of it.
+    pub(crate) fn backbone(&self) -> Backbone {
+        Backbone {
+            name: self.name(),
+            width: self.width(),
+            compares_nodes: !matches!(self, Config::Deep(_) | Config::Mime(_)),
+            nodes_see_others: !matches!(self, Config::Shallow(_) | Config::Deep(_)),
         }
     }
 

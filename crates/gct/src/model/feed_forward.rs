@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::block::{check_rate, dropout, norm};
 use super::config::check_whole;
 use super::frozen::Freezer;
-use super::parameters::Parameters;
-use super::{Nodes, Pass};
+use super::{NodeStates, Pass};
 use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::question::NodeVectors;
 
 /// Settings of Shallow, with the paper's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +118,7 @@ impl FeedForward {
         })
     }
 
-    pub(super) fn forward<E: Engine>(&self, engine: &mut E, mut x: E::Matrix, pass: Pass) -> Nodes<E> {
+    pub(super) fn forward<E: Engine>(&self, engine: &mut E, mut x: E::Matrix, pass: Pass) -> NodeStates<E> {
         for layer in &self.before {
             x = layer.forward(engine, &x, pass);
         }
@@ -125,7 +126,7 @@ impl FeedForward {
         for layer in &self.after {
             visits = layer.forward(engine, &visits, pass);
         }
-        Nodes { all: x, visits, attentions: Vec::new() }
+        NodeStates { vectors: NodeVectors { nodes: x, visits }, attentions: Vec::new() }
     }
 }
 

@@ -19,8 +19,8 @@ use rayon::prelude::*;
 
 use super::block::Projection;
 use super::chunks::{chunks, even_chunks};
-use super::network::{Layers, Network, View};
-use super::{Config, Model, Outcome, Targets};
+use super::network::{Activations, Layers, Network};
+use super::{Config, Model, Outcome};
 use crate::batch::Example;
 
 /// Rows of the embedding that layers are applied to at a time.
@@ -81,11 +81,10 @@ impl<T: Number> Frozen<T> {
     }
 
     /// The mean loss of prediction over a batch, without dropout and without the regulariser.
-    pub fn evaluate(&self, batch: &[Example], targets: &Targets<'_>, scratch: &Scratch<T>) -> Outcome {
-        let pass = self.network.pass(batch, targets, false);
+    pub fn evaluate(&self, batch: &[Example], scratch: &Scratch<T>) -> Outcome {
+        let pass = self.network.pass(batch, false);
         let play = |chunk: Range<usize>| {
-            let (examples, targets) = (&batch[chunk.clone()], targets.slice(chunk));
-            self.network.play(&self.weights, examples, &targets, pass, &mut scratch.pool(), None)
+            self.network.play(&self.weights, &batch[chunk], pass, &mut scratch.pool(), None)
         };
         let outcomes: Vec<Outcome> = even_chunks(batch).into_par_iter().map(play).collect();
         Outcome::sum(&outcomes)
@@ -111,7 +110,7 @@ impl<T: Number> Frozen<T> {
 
     /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each
     /// block.
-    pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&View<'_, T>) -> R) -> R {
+    pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&Activations<'_, T>) -> R) -> R {
         self.network.look(&self.weights, examples, look)
     }
 }

@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::block::{Dropouts, Mlp, Projection};
 use super::config::check_whole;
 use super::frozen::Freezer;
-use super::head::known_edges;
-use super::parameters::Parameters;
-use super::{Nodes, Pass};
+use super::{NodeStates, Pass};
 use crate::batch::Example;
 use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::question::NodeVectors;
 
 /// Settings, with the paper's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl Gcn {
         mixing: &[f32],
         wanted: Reach,
         pass: Pass,
-    ) -> Nodes<E> {
+    ) -> NodeStates<E> {
         let mixing = engine.given(mixing);
         for (number, (value, mlp)) in self.convolutions.iter().enumerate() {
             let reach = wanted.further(self.convolutions.len() - 1 - number);
@@ -90,7 +90,8 @@ impl Gcn {
             x = mlp.forward(engine, &x, &mixed, reach, pass);
         }
         let attentions = vec![vec![mixing]; self.convolutions.len()];
-        Nodes { visits: engine.within(&x, Reach::FIRST), all: x, attentions }
+        let visits = engine.within(&x, Reach::FIRST);
+        NodeStates { vectors: NodeVectors { nodes: x, visits }, attentions }
     }
 }
 
@@ -98,7 +99,7 @@ impl Gcn {
 pub(crate) fn normalized_adjacency(example: &Example) -> Vec<f32> {
     let nodes = example.nodes();
     let mut matrix = vec![0.0; nodes * nodes];
-    for &(i, j) in known_edges(example) {
+    for &(i, j) in example.known_edges() {
         matrix[i as usize * nodes + j as usize] = 1.0;
         matrix[j as usize * nodes + i as usize] = 1.0;
     }

@@ -20,9 +20,10 @@ use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
 use super::config::{check_weight, check_whole};
 use super::frozen::Freezer;
-use super::parameters::Parameters;
-use super::{Nodes, Pass};
+use super::{NodeStates, Pass};
 use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::question::NodeVectors;
 
 /// Settings, with the paper's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,7 +133,7 @@ impl Gct {
         prior: &[f32],
         wanted: Reach,
         pass: Pass,
-    ) -> Nodes<E> {
+    ) -> NodeStates<E> {
         let bias = (self.config.prior == PriorRole::Biases).then(|| {
             let logs: Vec<f32> = prior.iter().map(|p| p.max(LEAST).ln()).collect();
             engine.given(&logs)
@@ -160,7 +161,8 @@ impl Gct {
             attentions.push(mixing.clone());
             x = mlp.forward(engine, &x, &mixed, reach, pass);
         }
-        Nodes { visits: engine.within(&x, Reach::FIRST), all: x, attentions }
+        let visits = engine.within(&x, Reach::FIRST);
+        NodeStates { vectors: NodeVectors { nodes: x, visits }, attentions }
     }
 
     /// What a sum of divergences over nodes, blocks and heads is multiplied with to make the regulariser.

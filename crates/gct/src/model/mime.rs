@@ -21,11 +21,11 @@ use serde::{Deserialize, Serialize};
 
 use super::block::{check_rate, dropout};
 use super::config::{check_weight, check_whole};
-use super::head::{Output, known_edges};
-use super::parameters::Parameters;
-use super::{Nodes, Pass};
+use super::{NodeStates, Pass};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
+use crate::parameters::Parameters;
+use crate::question::{NodeVectors, Output};
 use crate::record::CodeKind;
 
 /// Settings.
@@ -93,7 +93,7 @@ impl Mime {
         [orders, members]: [&[f32]; 2],
         examples: &[Example],
         pass: Pass,
-    ) -> (f64, Nodes<E>) {
+    ) -> (f64, NodeStates<E>) {
         let width = self.config.width;
         let [orders, members] = [orders, members].map(|pairs| engine.given(pairs));
         let e = engine.relu(x);
@@ -109,7 +109,8 @@ impl Mime {
         let o = engine.linear(&both, layer(self.out, self.config.dropout));
         let sum = engine.mix(&members, Columns { matrix: &o, first: 0, width }, Reach::FIRST);
         let auxiliary = self.auxiliary_loss(engine, &o, examples, pass);
-        (auxiliary, Nodes { all: o, visits: sum, attentions: Vec::new() })
+        let vectors = NodeVectors { nodes: o, visits: sum };
+        (auxiliary, NodeStates { vectors, attentions: Vec::new() })
     }
 
     fn auxiliary_loss<E: Engine>(
@@ -133,7 +134,7 @@ impl Mime {
                 classes.push(id as usize);
                 let first = labels.len();
                 labels.resize(first + self.rows.codes(CodeKind::Treatment), Some(false));
-                for (_, effect) in known_edges(example).iter().filter(|(cause, _)| *cause as usize == node) {
+                for (_, effect) in example.known_edges().iter().filter(|(cause, _)| *cause as usize == node) {
                     let treatment = self.rows.code_at(example.ids[*effect as usize]);
                     labels[first + treatment.expect("a diagnosis leads to codes").1 as usize] = Some(true);
                 }
@@ -151,7 +152,7 @@ impl Mime {
 pub(super) fn orders(example: &Example) -> Vec<f32> {
     let mut matrix = vec![0.0; example.nodes() * example.nodes()];
     let diagnoses = example.range(CodeKind::Diagnosis);
-    for (cause, effect) in known_edges(example).iter().map(|(i, j)| (*i as usize, *j as usize)) {
+    for (cause, effect) in example.known_edges().iter().map(|(i, j)| (*i as usize, *j as usize)) {
         if diagnoses.contains(&cause) {
             matrix[cause * example.nodes() + effect] = 1.0;
         }

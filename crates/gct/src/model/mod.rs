@@ -21,6 +21,8 @@ use gct_kernels::weights::Weights;
 
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
+use crate::parameters::Parameters;
+use crate::question::HeadConfig;
 
 mod attention;
 mod block;
@@ -30,10 +32,8 @@ mod feed_forward;
 mod frozen;
 mod gcn;
 mod gct;
-mod head;
 mod mime;
 mod network;
-mod parameters;
 mod step;
 mod transformer;
 mod weights_file;
@@ -46,11 +46,9 @@ pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
 pub use gct::{GctConfig, PriorRole, Regularizer};
-pub use head::{HeadConfig, Targets};
 pub use mime::MimeConfig;
-pub use network::View;
-use network::{Network, Nodes};
-pub use parameters::{Named, Parameters};
+pub use network::Activations;
+use network::{Network, NodeStates};
 pub use step::{Learning, Progress, Trainer};
 pub use transformer::TransformerConfig;
 
@@ -174,13 +172,13 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If edges are needed and not known.
     pub fn check_data(&self, edges_are_known: bool) -> Result<()> {
-        match (edges_are_known, &self.network.head) {
+        match (edges_are_known, self.network.head.learns_edges()) {
             (false, _) if self.network.config.needs_edges() => Err(Error::setting(
                 "model",
                 self.network.config.name(),
                 "a model that is not given the true edges, because the data have none; try gct or gcn_p",
             )),
-            (false, head::Head::Edges(_)) => Err(Error::setting(
+            (false, true) => Err(Error::setting(
                 "head",
                 "edges",
                 "labels or hidden_diagnosis, because the data have no edges to learn from",
@@ -190,8 +188,8 @@ impl<T: Number> Model<T> {
     }
 
     /// A pass over a whole batch without dropout.
-    pub fn pass(&self, batch: &[Example], targets: &Targets<'_>, regularizes: bool) -> Pass {
-        self.network.pass(batch, targets, regularizes)
+    pub fn pass(&self, batch: &[Example], regularizes: bool) -> Pass {
+        self.network.pass(batch, regularizes)
     }
 
     /// The pairs of nodes of each example that this model mixes along.
@@ -206,12 +204,11 @@ impl<T: Number> Model<T> {
     pub fn play(
         &self,
         examples: &[Example],
-        targets: &Targets<'_>,
         pass: Pass,
         pool: &mut Pool<T>,
         gradients: Option<&mut [T]>,
     ) -> Outcome {
-        self.network.play(&self.weights, examples, targets, pass, pool, gradients)
+        self.network.play(&self.weights, examples, pass, pool, gradients)
     }
 
     /// The loss of some examples of a batch, on any engine. `graphs` are those of [`Model::graphs`].
@@ -223,15 +220,14 @@ impl<T: Number> Model<T> {
         engine: &mut E,
         graphs: &[Pairs],
         examples: &[Example],
-        targets: &Targets<'_>,
         pass: Pass,
     ) -> Outcome {
-        self.network.run(engine, graphs, examples, targets, pass)
+        self.network.run(engine, graphs, examples, pass)
     }
 
     /// Gives `look` what was computed on the way of a forward pass as it is learned: hidden states of the nodes, logits, and
     /// attention of each block.
-    pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&View<'_, T>) -> R) -> R {
+    pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&Activations<'_, T>) -> R) -> R {
         self.network.look(&self.weights, examples, look)
     }
 }

@@ -11,11 +11,11 @@ use gct_kernels::tape::{self, Pool, Tape};
 use gct_kernels::weights::{Vector, Weights};
 
 use super::chunks::chunks;
-use super::head::Head;
-use super::parameters::Parameters;
-use super::{Config, HeadConfig, Outcome, Pass, Targets, feed_forward, gcn, gct, mime, transformer};
+use super::{Config, Outcome, Pass, feed_forward, gcn, gct, mime, transformer};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::question::{Head, HeadConfig, NodeVectors};
 
 /// A model without its weights.
 #[derive(Clone)]
@@ -37,12 +37,9 @@ pub(super) enum Layers {
     Mime(mime::Mime),
 }
 
-/// Where the rows of nodes have got to.
-pub(super) struct Nodes<E: Engine> {
-    /// One row per node that the head looks at.
-    pub(super) all: E::Matrix,
-    /// One row per visit.
-    pub(super) visits: E::Matrix,
+/// What the layers have computed.
+pub(super) struct NodeStates<E: Engine> {
+    pub(super) vectors: NodeVectors<E>,
     /// The attention of each head of each block, if it has any.
     pub(super) attentions: Vec<Vec<E::Attention>>,
 }
@@ -74,14 +71,14 @@ impl Network {
             Config::Deep(config) => Layers::FeedForward(feed_forward::FeedForward::deep(config, parameters)),
             Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, parameters)?),
         };
-        let head = Head::new(head, config, rows, parameters)?;
+        let head = Head::new(head, config.backbone(), rows, parameters)?;
         Ok(Network { config: config.clone(), embedding, layers, head })
     }
 
     /// A pass over a whole batch without dropout.
-    pub(super) fn pass(&self, batch: &[Example], targets: &Targets<'_>, regularizes: bool) -> Pass {
+    pub(super) fn pass(&self, batch: &[Example], regularizes: bool) -> Pass {
         let batch_nodes = batch.iter().map(Example::nodes).sum::<usize>().max(1);
-        let batch_terms = self.head.terms(batch, targets).max(1);
+        let batch_terms = self.head.terms(batch).max(1);
         Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, regularizes }
     }
 
@@ -102,14 +99,13 @@ impl Network {
         &self,
         weights: &Weights<T>,
         examples: &[Example],
-        targets: &Targets<'_>,
         pass: Pass,
         pool: &mut Pool<T>,
         gradients: Option<&mut [T]>,
     ) -> Outcome {
         let graphs = self.graphs(examples);
         let mut tape = Tape::new(weights, &graphs, pool, gradients.is_some());
-        let outcome = self.run(&mut tape, &graphs, examples, targets, pass);
+        let outcome = self.run(&mut tape, &graphs, examples, pass);
         match gradients {
             Some(gradients) => tape.back(gradients),
             None => tape.finish(),
@@ -122,7 +118,6 @@ impl Network {
         &self,
         weights: &Weights<T>,
         (batch, part): (&[Example], Range<usize>),
-        targets: &Targets<'_>,
         pass: Pass,
         pool: &mut Pool<T>,
         mut gradients: Option<&mut [T]>,
@@ -130,9 +125,9 @@ impl Network {
         let mut first_node: usize = batch[..part.start].iter().map(Example::nodes).sum();
         let mut outcomes = Vec::new();
         for chunk in chunks(batch, part) {
-            let (pass, examples) = (Pass { first_node, ..pass }, &batch[chunk.clone()]);
-            let (targets, gradients) = (targets.slice(chunk), gradients.as_deref_mut());
-            outcomes.push(self.play(weights, examples, &targets, pass, pool, gradients));
+            let (pass, examples) = (Pass { first_node, ..pass }, &batch[chunk]);
+            let gradients = gradients.as_deref_mut();
+            outcomes.push(self.play(weights, examples, pass, pool, gradients));
             first_node += examples.iter().map(Example::nodes).sum::<usize>();
         }
         Outcome::sum(&outcomes)
@@ -144,11 +139,10 @@ impl Network {
         engine: &mut E,
         graphs: &[Pairs],
         examples: &[Example],
-        targets: &Targets<'_>,
         pass: Pass,
     ) -> Outcome {
         let (auxiliary, nodes) = self.forward(engine, graphs, examples, self.head.reach(), pass);
-        let prediction = self.head.loss(engine, &nodes, examples, targets, pass);
+        let prediction = self.head.loss(engine, &nodes.vectors, examples, pass.batch_terms);
         let regularizer = match &self.layers {
             Layers::Gct(gct) if pass.regularizes => gct.regularizer(engine.divergence(), pass),
             _ => auxiliary,
@@ -165,16 +159,13 @@ impl Network {
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
-            match (&self.head, self.head.logits(tape, nodes, examples)) {
-                (Head::Edges(decoder), _) => {
-                    let sizes: Vec<&[usize]> = examples.iter().map(|example| &example.sizes[..]).collect();
-                    tape.edge_logits(&nodes.all, *decoder, &sizes)
-                }
-                (_, logits) => {
-                    let data = tape.data(logits.as_ref().expect("only edges have no logits"));
-                    data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
-                }
+            if let Some(decoder) = self.head.decoder() {
+                let sizes: Vec<&[usize]> = examples.iter().map(|example| &example.sizes[..]).collect();
+                return tape.edge_logits(&nodes.vectors.nodes, decoder, &sizes);
             }
+            let logits = self.head.logits(tape, &nodes.vectors, examples);
+            let data = tape.data(logits.as_ref().expect("only edges have no logits"));
+            data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
         })
     }
 
@@ -186,7 +177,7 @@ impl Network {
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, Reach::FIRST, |tape, nodes| {
-            tape.data(&nodes.visits).chunks_exact(self.config.width()).map(<[T]>::to_vec).collect()
+            tape.data(&nodes.vectors.visits).chunks_exact(self.config.width()).map(<[T]>::to_vec).collect()
         })
     }
 
@@ -197,7 +188,7 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
         reach: Reach,
-        read: impl for<'t> FnOnce(&mut Tape<'t, T>, &Nodes<Tape<'t, T>>) -> R,
+        read: impl for<'t> FnOnce(&mut Tape<'t, T>, &NodeStates<Tape<'t, T>>) -> R,
     ) -> R {
         let graphs = self.graphs(examples);
         let mut tape = Tape::new(weights, &graphs, pool, false);
@@ -212,14 +203,17 @@ impl Network {
         &self,
         weights: &Weights<T>,
         examples: &[Example],
-        look: impl FnOnce(&View<'_, T>) -> R,
+        look: impl FnOnce(&Activations<'_, T>) -> R,
     ) -> R {
         let (graphs, mut pool) = (self.graphs(examples), Pool::default());
         let mut tape = Tape::new(weights, &graphs, &mut pool, false);
         let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::ALL, Pass::LOOKING);
-        let logits =
-            self.head.can_answer(examples).then(|| self.head.logits(&mut tape, &nodes, examples)).flatten();
-        look(&View { tape: &tape, nodes: &nodes, logits, graphs: &graphs })
+        let logits = self
+            .head
+            .can_answer(examples)
+            .then(|| self.head.logits(&mut tape, &nodes.vectors, examples))
+            .flatten();
+        look(&Activations { tape: &tape, nodes: &nodes, logits, graphs: &graphs })
     }
 
     /// The share of these examples in an auxiliary loss, and the nodes that are wanted.
@@ -230,7 +224,7 @@ impl Network {
         examples: &[Example],
         wanted: Reach,
         pass: Pass,
-    ) -> (f64, Nodes<E>) {
+    ) -> (f64, NodeStates<E>) {
         let ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
         let embedded = engine.embed(self.embedding, self.config.width(), &ids);
         let given = |matrix: fn(&Example) -> Vec<f32>| compact(examples, graphs, matrix);
@@ -283,22 +277,22 @@ fn directed_prior(example: &Example) -> Vec<f32> {
 }
 
 /// What a model computed on the way.
-pub struct View<'a, T: Number> {
+pub struct Activations<'a, T: Number> {
     tape: &'a Tape<'a, T>,
-    nodes: &'a Nodes<Tape<'a, T>>,
+    nodes: &'a NodeStates<Tape<'a, T>>,
     logits: Option<tape::Matrix>,
     graphs: &'a [Pairs],
 }
 
-impl<T: Number> View<'_, T> {
+impl<T: Number> Activations<'_, T> {
     /// The last hidden state of every node, row after row, example after example.
     pub fn nodes(&self) -> &[T] {
-        self.tape.data(&self.nodes.all)
+        self.tape.data(&self.nodes.vectors.nodes)
     }
 
     /// The representation of every visit, row after row.
     pub fn visits(&self) -> &[T] {
-        self.tape.data(&self.nodes.visits)
+        self.tape.data(&self.nodes.vectors.visits)
     }
 
     /// The logits of labels or of hidden diagnoses, row after row; `None` for edges, or if no diagnosis is hidden.

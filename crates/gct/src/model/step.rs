@@ -14,7 +14,7 @@ use gct_kernels::weights::Vector;
 use rayon::prelude::*;
 
 use super::chunks::{SHARDS, shards};
-use super::{Model, Outcome, Pass, Targets};
+use super::{Model, Outcome, Pass};
 use crate::batch::Example;
 
 /// Parameters that a thread updates at a time.
@@ -98,8 +98,8 @@ impl<T: Number> Trainer<T> {
     }
 
     /// Learns from one batch and returns the loss that it had.
-    pub fn step(&mut self, batch: &[Example], targets: &Targets<'_>, learning: Learning) -> Outcome {
-        let pass = Pass { dropout_key: Some(learning.dropout_key), ..self.model.pass(batch, targets, true) };
+    pub fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome {
+        let pass = Pass { dropout_key: Some(learning.dropout_key), ..self.model.pass(batch, true) };
         let parts = shards(batch);
         let model = &self.model;
         let outcomes: Vec<Outcome> = (self.shards.par_iter_mut().zip(parts))
@@ -107,7 +107,7 @@ impl<T: Number> Trainer<T> {
                 shard.touched = model.touched(&batch[range.clone()]);
                 let gradients = &mut shard.gradients[..];
                 let (part, pool) = ((batch, range), &mut shard.pool);
-                model.network.play_in_chunks(&model.weights, part, targets, pass, pool, Some(gradients))
+                model.network.play_in_chunks(&model.weights, part, pass, pool, Some(gradients))
             })
             .collect();
         self.update(learning);

@@ -14,9 +14,10 @@ use super::attention::{AttentionConfig, Heads};
 use super::block::{Dropouts, Mlp};
 use super::config::check_whole;
 use super::frozen::Freezer;
-use super::parameters::Parameters;
-use super::{Nodes, Pass};
+use super::{NodeStates, Pass};
 use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::question::NodeVectors;
 
 /// Settings, with the paper's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ impl Transformer {
         mut x: E::Matrix,
         wanted: Reach,
         pass: Pass,
-    ) -> Nodes<E> {
+    ) -> NodeStates<E> {
         let mut attentions = Vec::new();
         for (number, (heads, mlp)) in self.blocks.iter().enumerate() {
             let reach = wanted.further(self.blocks.len() - 1 - number);
@@ -91,6 +92,7 @@ impl Transformer {
             attentions.push(attention);
             x = mlp.forward(engine, &x, &mixed, reach, pass);
         }
-        Nodes { visits: engine.within(&x, Reach::FIRST), all: x, attentions }
+        let visits = engine.within(&x, Reach::FIRST);
+        NodeStates { vectors: NodeVectors { nodes: x, visits }, attentions }
     }
 }

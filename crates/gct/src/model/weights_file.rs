@@ -10,10 +10,12 @@ use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Config, HeadConfig, Model, Parameters};
+use super::{Config, Model};
 use crate::batch::EmbeddingRows;
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, Overwrite, hex, write_file};
+use crate::parameters::Parameters;
+use crate::question::HeadConfig;
 use crate::record::CodeKind;
 
 /// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written in any order.

@@ -14,7 +14,7 @@ use super::npy;
 use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{Overwrite, PendingFile};
-use crate::infer::{Asker, Reader, Which, in_rounds};
+use crate::infer::{LoadedModel, Predictor, Reader, Which, in_rounds};
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
 
@@ -34,8 +34,8 @@ pub fn visits(
     if model.config().needs_edges() {
         model.check_data(dataset.manifest().with_edges > 0)?;
     }
-    let asker = Asker::new(&model, run.view());
-    let can_ask = |encounter: &Encounter| asker.can_ask(encounter);
+    let predictor = Predictor::of_run(run, LoadedModel::new(&model));
+    let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     let mut rows = 0;
     if is_npy(out.0)? {
         // How many rows there are stands at the beginning of the file.
@@ -57,7 +57,8 @@ pub fn visits(
     // So that there is a file even if there is no encounter.
     file.write(names(&[]), std::iter::empty())?;
     written.left_out = in_rounds(&mut reader, can_ask, |encounters| {
-        let vectors = asker.map(encounters, |model, examples, pool| model.visits(examples, pool));
+        let vectors = predictor
+            .map(&predictor.samples(encounters), |model, examples, pool| model.visits(examples, pool));
         if !vectors.iter().flatten().all(|value| value.is_finite()) {
             return Err(Error::NoAnswer);
         }

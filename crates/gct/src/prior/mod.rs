@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::{self, Dataset};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::Overwrite;
 use crate::graph::Nodes;
 use crate::record::{CodeKind, Encounter, PerKind};
@@ -403,6 +403,34 @@ fn empty(matrix: &mut [f32], len: usize, hidden: usize, chosen: impl Fn(usize) -
 
 fn share(part: u32, whole: u32) -> f64 {
     if part == 0 { 0.0 } else { f64::from(part) / f64::from(whole) }
+}
+
+/// How P is filled, as settings of a training have it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PriorSettings {
+    /// What visit-diagnosis cells and the diagonal get before rows are scaled: 0.5 in the authors' code.
+    pub scalar: f32,
+    /// What cells between codes are.
+    pub cells: Cells,
+    /// What happens to the cells of a hidden diagnosis.
+    pub hidden: HiddenRule,
+}
+
+impl Default for PriorSettings {
+    fn default() -> Self {
+        let MatrixSettings { scalar, cells, .. } = MatrixSettings::default();
+        PriorSettings { scalar, cells, hidden: HiddenRule::default() }
+    }
+}
+
+impl PriorSettings {
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.scalar > 0.0 && self.scalar <= 1e6 {
+            return Ok(());
+        }
+        Err(Error::setting("prior.scalar", self.scalar, "a number above 0, up to 1000000"))
+    }
 }
 
 /// How to fill P.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use cells::{Numbers, Overlap, is_small};
+use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
 pub use links::Link;
@@ -21,17 +22,18 @@ pub use map::Map;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::{self, Evaluation, Scores};
-use crate::infer::{Askable, TestSet, Which};
-use crate::metric::{Bootstrap, Curves};
+use crate::evaluate::{self, Evaluation};
+use crate::infer::{LoadedModel, TestSet, Which};
+use crate::metric::{Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
 use crate::paper;
 use crate::picture::Part as LayerPart;
+use crate::predict::Explainer;
+use crate::question::Question;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::Run;
 use crate::split::Part;
-use crate::task::Task;
 
 /// The version of the shape that the page reads.
 const FORMAT: u32 = 1;
@@ -106,7 +108,7 @@ pub struct RunReport {
     group: usize,
     model: &'static str,
     task: String,
-    asks: Asks,
+    asks: &'static str,
     part: &'static str,
     data: About,
     settings: Vec<(String, String)>,
@@ -129,15 +131,6 @@ pub struct RunReport {
     /// How many were asked about, also where that is not told.
     #[serde(skip)]
     asked: u64,
-}
-
-/// The form of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Asks {
-    Pairs,
-    Labels,
-    Diagnosis,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -217,7 +210,7 @@ struct StructureFigures {
     encounters: Option<u64>,
 }
 
-/// Looks at runs; `progress` hears how many encounters were asked about, each twice, and can end it with an error.
+/// Looks at runs; `progress` hears how many encounters are done, and can end it with an error.
 ///
 /// # Errors
 /// If a run has no model, or a dataset does not go with it or cannot be read.
@@ -236,7 +229,7 @@ pub fn gather(
     let (mut runs, mut about, mut done) = (Vec::new(), Vec::new(), 0);
     for one in looked {
         let report = of_run(one, options, &|now| progress(done + now))?;
-        done += 2 * report.asked;
+        done += report.asked;
         about.push(asked_about(one, report.asked));
         runs.push(report);
     }
@@ -277,11 +270,18 @@ fn groups(about: &[impl PartialEq]) -> Vec<usize> {
 fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Result<()>) -> Result<RunReport> {
     let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
-    let frozen = Askable::new(&model);
-    let evaluation =
-        evaluate::with(run, (&model, frozen.clone()), dataset, *test_set, options.bootstrap, progress)?;
-    let (asked, min_cell) = (evaluation.encounters, options.min_cell);
-    let seen = encounters::look((run, frozen), dataset, *test_set, options, &|now| progress(asked + now))?;
+    let loaded = LoadedModel::new(&model);
+    let mut gathering = Gathering::new(Explainer::of(run, loaded.clone()), options);
+    let evaluation = evaluate::with(
+        run,
+        (&model, loaded),
+        dataset,
+        *test_set,
+        options.bootstrap,
+        progress,
+        Some(&mut |inferred| gathering.add(inferred)),
+    )?;
+    let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish());
     let rows = model.embedding_rows();
     let told = Told::new(run, min_cell);
     let vectors: Vec<&[f32]> =
@@ -291,7 +291,7 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
         group: 0,
         model: settings.model.name(),
         task: settings.task.to_string(),
-        asks: asks(&settings.task),
+        asks: settings.task.page_kind(),
         part: evaluation.split,
         data: about(looked, &evaluation, min_cell),
         settings: flat(&overrides::table(settings)),
@@ -304,7 +304,7 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
         ),
         labels: label_figures(&evaluation, &seen.curves, min_cell),
         learning: Learning {
-            metric: settings.task.selection().name(),
+            metric: settings.task.chosen_by(),
             entries: (entries.iter())
                 .map(|entry| LearningEntry {
                     step: entry.step,
@@ -353,25 +353,16 @@ fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
     }
 }
 
-fn asks(task: &Task) -> Asks {
-    match task {
-        Task::GraphReconstruction => Asks::Pairs,
-        Task::MaskedDiagnosis => Asks::Diagnosis,
-        _ => Asks::Labels,
-    }
-}
-
 /// How many predictions the metrics over all of them are of; `None` if the metrics are not told. Without
 /// the curves of a label one of its two answers is rare, and the metrics of all labels together would give
 /// those of one by subtraction.
-fn predictions(task: &Task, asked: u64, curves: &[NamedCurves], min_cell: u64) -> Option<u64> {
-    let expected = match task {
-        Task::MaskedDiagnosis => return (!is_small(asked, min_cell)).then_some(asked),
-        Task::GraphReconstruction => 1,
-        task => task.labels().len(),
-    };
+fn predictions(question: &Question, asked: u64, curves: &[NamedCurves], min_cell: u64) -> Option<u64> {
+    let series = question.series().len();
+    if series == 0 {
+        return (!is_small(asked, min_cell)).then_some(asked);
+    }
     let sum = curves.iter().map(|curves| curves.predictions).sum();
-    (min_cell <= 1 || curves.len() == expected).then_some(sum)
+    (min_cell <= 1 || curves.len() == series).then_some(sum)
 }
 
 /// The metrics of so many predictions, without values if these are not told.

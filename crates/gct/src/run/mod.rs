@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::batch::EmbeddingRows;
+use crate::batch::{EmbeddingRows, Encoding};
 use crate::dataset::{self, Dataset, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, FileEntry, FolderKind, Overwrite, PendingFolder};
@@ -30,7 +30,6 @@ use crate::model::Model;
 use crate::overrides;
 use crate::prior::Prior;
 use crate::record::{PerKind, Vocabulary};
-use crate::task::View;
 
 pub(crate) mod checkpoint;
 mod events;
@@ -336,14 +335,9 @@ impl Run {
         &self.vocabulary
     }
 
-    /// What an encounter becomes.
-    pub fn view(&self) -> View<'_> {
-        View {
-            task: &self.settings.task,
-            rows: self.embedding_rows(),
-            prior: &self.prior,
-            settings: self.settings.prior,
-        }
+    /// How samples become examples for its model.
+    pub fn encoding(&self) -> Encoding<'_> {
+        Encoding { rows: self.embedding_rows(), prior: &self.prior, settings: self.settings.prior }
     }
 
     /// Which row of the embedding belongs to which code.
@@ -500,7 +494,7 @@ fn summary(folder: &Path) -> Result<Summary> {
         steps: settings.steps,
         seeds: [settings.seed, settings.split.seed],
         step: checkpoint::last_step(folder)?,
-        metric: settings.task.selection().name().into(),
+        metric: settings.task.chosen_by().into(),
         best: best.and_then(|entry| Some(Best { step: entry.step, value: entry.value? })),
         seconds: entries.last().map_or(0.0, |entry| entry.seconds),
     })

@@ -3,16 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::model::{Config, Dropouts, HeadConfig};
+use crate::model::{Config, Dropouts};
+use crate::prior::PriorSettings;
+use crate::question::{HeadConfig, Labels, Question};
 use crate::split;
-use crate::task::{PriorSettings, Task};
 
 /// All settings of a training. `config.toml` in a run folder holds every one of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// What is learned.
-    pub task: Task,
+    pub task: Question,
     /// Batches to learn from. The paper's million is more than is needed; a run can be made longer later.
     pub steps: u64,
     /// Decides the first weights, the order of encounters, dropout, and which diagnosis is hidden.
@@ -110,24 +111,24 @@ const MORTALITY: Row = (
 impl Hyperparameters {
     /// Those of the paper. Other labels take those of readmission; GCN on eICU, which the paper does not have, takes GCN_P's; MiME
     /// takes Shallow's.
-    fn of(task: &Task, model: &str, source: &str) -> Self {
-        let (rates, mlp, post_mlp, regularization) = match task {
-            Task::GraphReconstruction => GRAPH_RECONSTRUCTION,
-            Task::DiagnosisTreatment => DIAGNOSIS_TREATMENT,
-            Task::MaskedDiagnosis if source == "eicu" => MASKED_DIAGNOSIS_EICU,
-            Task::MaskedDiagnosis => MASKED_DIAGNOSIS,
-            Task::Readmission | Task::Label(_) => READMISSION,
-            Task::Mortality => MORTALITY,
+    fn of(question: &Question, model: &str, source: &str) -> Self {
+        let (rates, mlp, post_mlp, regularization) = match question {
+            Question::Edges => GRAPH_RECONSTRUCTION,
+            Question::Labels(Labels::DiagnosisTreatment) => DIAGNOSIS_TREATMENT,
+            Question::Labels(Labels::Readmission | Labels::Named(_)) => READMISSION,
+            Question::Labels(Labels::Mortality) => MORTALITY,
+            Question::HiddenDiagnosis if source == "eicu" => MASKED_DIAGNOSIS_EICU,
+            Question::HiddenDiagnosis => MASKED_DIAGNOSIS,
         };
-        let place = |model: &str| MODELS.iter().position(|name| *name == model);
-        let mut column = place(model).or_else(|| place("shallow")).unwrap_or_default();
-        if rates[column].is_nan() {
-            column = place("gcn_p").unwrap_or_default();
+        let column = |model: &str| MODELS.iter().position(|name| *name == model);
+        let mut index = column(model).or_else(|| column("shallow")).unwrap_or_default();
+        if rates[index].is_nan() {
+            index = column("gcn_p").unwrap_or_default();
         }
-        let post_mlp_dropout = if post_mlp[column].is_nan() { 0.0 } else { post_mlp[column] };
+        let post_mlp_dropout = if post_mlp[index].is_nan() { 0.0 } else { post_mlp[index] };
         Hyperparameters {
-            learning_rate: rates[column],
-            mlp_dropout: mlp[column],
+            learning_rate: rates[index],
+            mlp_dropout: mlp[index],
             post_mlp_dropout,
             regularization,
         }
@@ -140,7 +141,7 @@ impl Settings {
     ///
     /// # Errors
     /// If there is no such model.
-    pub fn paper(task: Task, model: &str, source: &str) -> Result<Self> {
+    pub fn paper(task: Question, model: &str, source: &str) -> Result<Self> {
         let mut config = Config::named(model)?;
         let paper = Hyperparameters::of(&task, config.name(), source);
         let dropout = Dropouts { mlp: paper.mlp_dropout, post_mlp: paper.post_mlp_dropout };
@@ -200,22 +201,10 @@ impl Settings {
         if self.seed > i64::MAX as u64 || self.split.seed > i64::MAX as u64 {
             return Err(Error::setting("seed", "this", &format!("a whole number up to {}", i64::MAX)));
         }
-        let fits = matches!(
-            (&self.task, &self.head),
-            (Task::GraphReconstruction, HeadConfig::Edges { .. } | HeadConfig::RawEdges)
-        ) || self.head == self.task.head();
-        if !fits {
-            let head = serde_json::to_string(&self.head).unwrap_or_default();
-            let allowed = match self.task {
-                Task::GraphReconstruction => "edges or raw_edges",
-                Task::MaskedDiagnosis => "hidden_diagnosis",
-                _ => "labels, one for each label of the task",
-            };
-            return Err(Error::setting("head", head, allowed));
-        }
+        self.task.check_head(&self.head)?;
         self.prior.check()?;
         self.model.check().map_err(|error| error.inside("model"))?;
-        self.head.check(&self.model)
+        self.head.check(self.model.backbone())
     }
 
     /// The learning rate of a step, counted from 0.
@@ -237,26 +226,26 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn settings(task: Task, model: &str) -> Settings {
+    fn settings(task: Question, model: &str) -> Settings {
         Settings::paper(task, model, "synthetic").unwrap()
     }
 
     #[test]
     fn defaults_are_the_papers() {
-        let gct = settings(Task::Mortality, "gct");
+        let gct = settings(Question::Labels(Labels::Mortality), "gct");
         let Config::Gct(config) = &gct.model else { panic!("{:?}", gct.model) };
         assert_eq!((gct.learning_rate, config.regularization), (0.00011, 1.5));
         assert_eq!((config.dropout.mlp, config.dropout.post_mlp), (0.72, 0.005));
-        let deep = settings(Task::MaskedDiagnosis, "deep");
+        let deep = settings(Question::HiddenDiagnosis, "deep");
         let Config::Deep(config) = &deep.model else { panic!("{:?}", deep.model) };
         assert_eq!((deep.learning_rate, config.dropout, config.post_dropout), (0.0004, 0.12, 0.75));
-        let eicu = Settings::paper(Task::MaskedDiagnosis, "gct", "eicu").unwrap();
+        let eicu = Settings::paper(Question::HiddenDiagnosis, "gct", "eicu").unwrap();
         assert_eq!(eicu.learning_rate, 0.0009);
     }
 
     #[test]
     fn every_model_has_settings_for_every_task_that_it_can_learn() {
-        for name in Task::NAMES.into_iter().chain(["label:x"]) {
+        for name in Question::NAMES.into_iter().chain(["label:x"]) {
             for model in Config::NAMES {
                 let checked = settings(name.parse().unwrap(), model).check();
                 let has_nodes = !["deep", "mime"].contains(&model);
@@ -267,12 +256,8 @@ mod tests {
 
     #[test]
     fn the_rate_warms_up_and_cools_down() {
-        let mut settings = Settings {
-            steps: 10,
-            warmup: 2,
-            learning_rate: 1.0,
-            ..settings(Task::GraphReconstruction, "gct")
-        };
+        let mut settings =
+            Settings { steps: 10, warmup: 2, learning_rate: 1.0, ..settings(Question::Edges, "gct") };
         assert_eq!([0, 1, 2, 9].map(|step| settings.rate(step)), [0.5, 1.0, 1.0, 1.0]);
         settings.decay = Decay::Cosine;
         let [half, full, middle, end] = [0, 2, 6, 10].map(|step| settings.rate(step));
@@ -282,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let good = settings(Task::Mortality, "gct");
+        let good = settings(Question::Labels(Labels::Mortality), "gct");
         let refused = |settings: Settings| settings.check().unwrap_err().to_string();
         assert!(refused(Settings { steps: 0, ..good.clone() }).contains("`steps`: 0"));
         assert!(refused(Settings { learning_rate: f64::NAN, ..good.clone() }).contains("`learning_rate`"));

@@ -27,7 +27,7 @@ pub fn write(tuning: &Tuning) -> Result<()> {
 
 fn csv(tuning: &Tuning) -> String {
     let names = tuning.plan.space.dimensions().iter().map(|dimension| dimension.name.as_str());
-    let metric = tuning.plan.settings.task.selection().name();
+    let metric = tuning.plan.settings.task.chosen_by();
     let header: Vec<&str> = ["trial"]
         .into_iter()
         .chain(names)
@@ -83,6 +83,6 @@ fn picture(tuning: &Tuning) -> String {
     ];
     let settings = &tuning.plan.settings;
     let title = format!("Tuning {} on {}", settings.model.name(), settings.task.in_words());
-    let metric = format!("validation {}", settings.task.selection().name());
+    let metric = format!("validation {}", settings.task.chosen_by());
     picture::curves(&title, "trial", &metric, &series, &[])
 }

@@ -549,10 +549,10 @@ fn curve_of(folder: &Path) -> Result<Vec<(u64, f64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::Task;
+    use crate::question::Question;
 
     fn plan(model: &str) -> Plan {
-        let settings = Settings::paper(Task::MaskedDiagnosis, model, "synthetic").unwrap();
+        let settings = Settings::paper(Question::HiddenDiagnosis, model, "synthetic").unwrap();
         let space = paper_space(&settings.model);
         let dataset_sha256 = String::new();
         Plan { strategy: Strategy::Bayesian, seed: 0, give_up: true, dataset_sha256, space, settings }

@@ -2,8 +2,9 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
-use gct::model::{Config, Frozen, HeadConfig, Learning, Model, Pass, Pool, Scratch, Targets, Trainer, View};
+use gct::model::{Activations, Config, Frozen, Learning, Model, Pass, Pool, Scratch, Trainer};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
+use gct::question::HeadConfig;
 use gct::record::{Encounter, PerKind};
 use gct_kernels::Number;
 use serde_json::json;
@@ -32,6 +33,13 @@ fn examples(encounters: &[Encounter], hide: bool) -> Vec<Example> {
     let hidden = hide.then_some(Hidden { position: 0, rule: HiddenRule::default() });
     let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
     encounters.iter().map(|encounter| Example::new(encounter, rows(), &prior, &settings)).collect()
+}
+
+/// The examples with two labels, of which some are not known, if these are learned.
+fn with_labels(head: &HeadConfig, examples: Vec<Example>) -> Vec<Example> {
+    let count = if matches!(head, HeadConfig::Labels { .. }) { 2 } else { 0 };
+    let labels = |i: usize| [Some(i.is_multiple_of(2)), (i > 3).then_some(true)][..count].to_vec();
+    examples.into_iter().enumerate().map(|(i, example)| example.with_labels(labels(i))).collect()
 }
 
 fn sizes(encounter: &Encounter) -> [usize; 4] {
@@ -84,26 +92,20 @@ fn borrowed((before, after, weights): &(f64, f64, Vec<f32>)) -> (f64, f64, &Vec<
 #[test]
 fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
     let encounters = encounters(12);
-    let labels: Vec<Vec<Option<bool>>> =
-        (0..12).map(|i| vec![Some(i % 2 == 0), (i > 3).then_some(true)]).collect();
     for name in Config::NAMES {
         for head in heads(name) {
-            let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
-            let targets = || match head {
-                HeadConfig::Labels { .. } => Targets::Labels(&labels),
-                _ => Targets::Examples,
-            };
+            let examples = with_labels(&head, examples(&encounters, head == HeadConfig::HiddenDiagnosis));
             let train = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let model = Model::<f32>::new(&small(name, 0.1), &head, rows(), 7).unwrap();
                 let mut trainer = Trainer::new(model);
                 pool.install(|| {
                     let evaluate = |model: &Model<f32>| {
-                        model.frozen().evaluate(&examples, &targets(), &Scratch::default()).prediction
+                        model.frozen().evaluate(&examples, &Scratch::default()).prediction
                     };
                     let before = evaluate(trainer.model());
                     for step in 0..30 {
-                        trainer.step(&examples, &targets(), Learning::new(3e-3, step));
+                        trainer.step(&examples, Learning::new(3e-3, step));
                     }
                     let after = evaluate(trainer.model());
                     (before, after, trainer.model().weights().values().to_vec())
@@ -184,7 +186,7 @@ fn without_its_coefficient_the_regulariser_has_no_effect() {
         let config: Config = serde_json::from_value(config).unwrap();
         let model = Model::<f32>::new(&config, &HeadConfig::RawEdges, rows(), 1).unwrap();
         let mut trainer = Trainer::new(model);
-        let outcome = trainer.step(&examples, &Targets::Examples, Learning::new(1e-3, 0));
+        let outcome = trainer.step(&examples, Learning::new(1e-3, 0));
         (outcome, trainer.model().weights().values().to_vec())
     };
     let ((off, weights_off), (on, weights_on)) = (train(0.0), train(5.0));
@@ -267,7 +269,7 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
             Model::<f64>::new(&config, &HeadConfig::Edges { initial_bias: -2.0, kinds: true }, rows(), 5)
                 .unwrap();
         let play = |model: &Model<f64>, gradients: Option<&mut [f64]>| {
-            let outcome = model.play(&examples, &Targets::Examples, pass, &mut Pool::default(), gradients);
+            let outcome = model.play(&examples, pass, &mut Pool::default(), gradients);
             (outcome.prediction + 3.0 * outcome.regularizer, outcome.regularizer)
         };
         let mut gradients = vec![0.0; model.parameters().len()];
@@ -315,12 +317,13 @@ fn a_row_of_zeros_in_p_does_no_harm() {
 }
 
 #[test]
-#[should_panic(expected = "all of them")]
+#[should_panic(expected = "all labels of every example")]
 fn labels_of_the_wrong_number_are_not_learned_from() {
-    let examples = examples(&encounters(2), false);
+    let labels = [vec![Some(true)], vec![Some(true), None, None]];
+    let examples = examples(&encounters(2), false).into_iter().zip(labels);
+    let examples: Vec<Example> = examples.map(|(example, labels)| example.with_labels(labels)).collect();
     let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::Labels { count: 2 }, rows(), 2).unwrap();
-    let labels = vec![vec![Some(true)], vec![Some(true), None, None]];
-    Trainer::new(model).step(&examples, &Targets::Labels(&labels), Learning::new(1e-3, 0));
+    Trainer::new(model).step(&examples, Learning::new(1e-3, 0));
 }
 
 #[test]
@@ -363,7 +366,7 @@ fn with_options() -> Vec<Config> {
 }
 
 /// All that can be seen of a forward pass.
-fn seen<T: Number>(view: &View<'_, T>) -> Vec<f64> {
+fn seen<T: Number>(view: &Activations<'_, T>) -> Vec<f64> {
     let attentions = view.attentions().into_iter().flatten().flatten().flatten();
     let logits = view.logits().unwrap_or_default();
     let all = view.nodes().iter().chain(view.visits()).chain(logits).copied();
@@ -372,25 +375,19 @@ fn seen<T: Number>(view: &View<'_, T>) -> Vec<f64> {
 
 fn a_frozen_model_is_the_same<T: Number>(tolerance: f64) {
     let encounters = encounters(7);
-    let labels: Vec<Vec<Option<bool>>> =
-        (0..7).map(|i| vec![Some(i % 2 == 0), (i > 3).then_some(true)]).collect();
     for config in with_options() {
         for head in heads(config.name()) {
-            let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
-            let targets = match head {
-                HeadConfig::Labels { .. } => Targets::Labels(&labels),
-                _ => Targets::Examples,
-            };
+            let examples = with_labels(&head, examples(&encounters, head == HeadConfig::HiddenDiagnosis));
             let mut trainer = Trainer::new(Model::<T>::new(&config, &head, rows(), 7).unwrap());
             // So that no bias is 0 and no gain is 1.
             for step in 0..5 {
-                trainer.step(&examples, &targets, Learning::new(3e-3, step));
+                trainer.step(&examples, Learning::new(3e-3, step));
             }
             let (model, frozen) = (trainer.model(), trainer.model().frozen());
             let close = |a: f64, b: f64| (a - b).abs() <= tolerance * (1.0 + a.abs());
-            let pass = model.pass(&examples, &targets, false);
-            let loss = model.play(&examples, &targets, pass, &mut Pool::default(), None).prediction;
-            let got = frozen.evaluate(&examples, &targets, &Scratch::default()).prediction;
+            let pass = model.pass(&examples, false);
+            let loss = model.play(&examples, pass, &mut Pool::default(), None).prediction;
+            let got = frozen.evaluate(&examples, &Scratch::default()).prediction;
             assert!(close(loss, got), "{config:?} {head:?}: {loss} {got}");
             let (expected, got) = (model.look(&examples, seen), frozen.look(&examples, seen));
             assert_eq!(expected.len(), got.len());
@@ -416,10 +413,10 @@ fn a_frozen_model_stays_as_it_is() {
     let examples = examples(&encounters(3), false);
     let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::RawEdges, rows(), 1).unwrap();
     let mut trainer = Trainer::new(model);
-    let evaluate = |model: &Frozen<f32>| model.evaluate(&examples, &Targets::Examples, &Scratch::default());
+    let evaluate = |model: &Frozen<f32>| model.evaluate(&examples, &Scratch::default());
     let frozen = trainer.model().frozen();
     let before = evaluate(&frozen);
-    trainer.step(&examples, &Targets::Examples, Learning::new(1e-2, 0));
+    trainer.step(&examples, Learning::new(1e-2, 0));
     assert_eq!(evaluate(&frozen), before);
     assert_ne!(evaluate(&trainer.model().frozen()), before);
 }

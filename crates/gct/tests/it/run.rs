@@ -8,15 +8,15 @@ use gct::Error;
 use gct::dataset::{Dataset, Source, Writer};
 use gct::evaluate;
 use gct::files::Overwrite;
-use gct::infer::{Asker, Reader, TestSet, Training, Unseen, Which};
+use gct::infer::{LoadedModel, Predictor, Reader, TestSet, Training, Unseen, Which};
 use gct::ingest::synthetic;
 use gct::metric::Bootstrap;
-use gct::model::{Config, HeadConfig, Model, Scratch, Targets};
+use gct::model::{Config, Model, Scratch};
 use gct::predict;
+use gct::question::{Question, TableOptions};
 use gct::record::{CodeKind, Edge, Encounter, PerKind};
 use gct::run::{Run, Settings};
 use gct::split::Part;
-use gct::task::Task;
 use gct::train::{self, Event, Outcome, Watch};
 use tempfile::TempDir;
 
@@ -272,16 +272,14 @@ fn weights_that_are_no_numbers_end_a_run_before_they_are_kept() {
         let run = Run::open(&folder).unwrap();
         let mut model = run.model().unwrap();
         model.weights_mut().update(|values| values.iter_mut().for_each(|value| *value *= 1e30));
-        let asker = Asker::new(&model, run.view());
-        assert!(matches!(asker.answers(&encounters), Err(Error::NoAnswer)), "{task}");
-        let example = asker.example(&encounters[0]);
-        let labels = [vec![Some(true), Some(false)]];
-        let targets = match task {
-            "diagnosis_treatment" => Targets::Labels(&labels),
-            _ => Targets::Examples,
-        };
+        let predictor = Predictor::of_run(&run, LoadedModel::new(&model));
+        assert!(matches!(predictor.answers(&predictor.samples(&encounters)), Err(Error::NoAnswer)), "{task}");
+        let mut example = predictor.example(&predictor.sample(&encounters[0]));
+        if task == "diagnosis_treatment" {
+            example = example.with_labels(vec![Some(true), Some(false)]);
+        }
         let mut trainer = Trainer::new(model);
-        let loss = trainer.step(&[example], &targets, Learning::new(1.0, 0)).prediction;
+        let loss = trainer.step(&[example], Learning::new(1.0, 0)).prediction;
         assert!(!loss.is_finite(), "{task}: {loss}");
         assert!(trainer.model().save(&home.path().join("w"), Overwrite::Refuse).is_err());
     }
@@ -353,19 +351,12 @@ fn the_loss_of_an_evaluation_is_that_of_the_model() {
         start(settings(task, "gct"), &dataset, &folder, None).unwrap();
         let run = Run::open(&folder).unwrap();
         let (model, task) = (run.model().unwrap(), run.settings().task.clone());
-        let columns = task.columns(&dataset.manifest().labels).unwrap();
-        let asker = Asker::new(&model, run.view());
+        let predictor = Predictor::of_run(&run, LoadedModel::new(&model));
         let encounters: Vec<Encounter> =
             Reader::new(&run, &dataset, Which::All).unwrap().map(Result::unwrap).collect();
-        let examples: Vec<_> = encounters.iter().map(|encounter| asker.example(encounter)).collect();
-        let labels: Vec<Vec<Option<bool>>> = (encounters.iter())
-            .map(|encounter| columns.iter().map(|column| encounter.labels[*column]).collect())
-            .collect();
-        let targets = match model.head() {
-            HeadConfig::Labels { .. } => Targets::Labels(&labels),
-            _ => Targets::Examples,
-        };
-        let loss = model.frozen().evaluate(&examples, &targets, &Scratch::default()).prediction;
+        let examples: Vec<_> =
+            predictor.samples(&encounters).iter().map(|sample| predictor.example(sample)).collect();
+        let loss = model.frozen().evaluate(&examples, &Scratch::default()).prediction;
         let none = Bootstrap { replicates: 0, seed: 0 };
         let evaluation = evaluate::run(&run, &dataset, Which::All, none, &|_| Ok(())).unwrap();
         let measured = evaluation.scores.value("log_loss").unwrap();
@@ -454,7 +445,7 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
     let again = predict::score(&run, &dataset, Which::All, Default::default(), place, &|_| Ok(()));
     assert!(matches!(again, Err(Error::OutputExists { .. })));
     // MEDS has subjects that are integers; ours are not, and nothing is left behind.
-    let meds = (predict::Options { meds: true, ..Default::default() }, home.path().join("meds.parquet"));
+    let meds = (TableOptions { meds: true, ..Default::default() }, home.path().join("meds.parquet"));
     let place = (meds.1.as_path(), Overwrite::Refuse);
     let refused = predict::score(&run, &dataset, Which::All, meds.0, place, &|_| Ok(()));
     assert!(matches!(refused, Err(Error::NotMeds { .. })));
@@ -465,7 +456,7 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
         start(settings(task, "gct"), &dataset, &folder, None).unwrap();
         let run = Run::open(&folder).unwrap();
         let out = home.path().join(format!("{task}.parquet"));
-        let options = predict::Options { min_probability: 0.0, ..Default::default() };
+        let options = TableOptions { min_probability: 0.0, ..Default::default() };
         let place = (out.as_path(), Overwrite::Refuse);
         let written = predict::score(&run, &dataset, Which::All, options, place, &|_| Ok(())).unwrap();
         let pairs: usize = (dataset.encounters().unwrap())
@@ -524,15 +515,16 @@ fn a_gradient_is_clipped_to_its_largest_length() {
     start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
     let run = Run::open(&folder).unwrap();
     let trained = run.model().unwrap();
-    let asker = Asker::new(&trained, run.view());
-    let examples: Vec<_> =
-        (dataset.encounters().unwrap()).take(8).map(|encounter| asker.example(&encounter.unwrap())).collect();
+    let predictor = Predictor::of_run(&run, LoadedModel::new(&trained));
+    let examples: Vec<_> = (dataset.encounters().unwrap().take(8))
+        .map(|encounter| predictor.example(&predictor.sample(&encounter.unwrap())))
+        .collect();
     // After the first step, Adam's mean is a tenth of the gradient.
     let after = |clip: Option<f64>| {
         let settings = run.settings();
         let model = Model::<f32>::new(&settings.model, &settings.head, run.embedding_rows(), 3).unwrap();
         let mut trainer = Trainer::new(model);
-        trainer.step(&examples, &Targets::Examples, Learning { rate: 1e-3, clip, dropout_key: 1 });
+        trainer.step(&examples, Learning { rate: 1e-3, clip, dropout_key: 1 });
         let mean = trainer.progress().mean.clone();
         let length = mean.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt() * 10.0;
         (mean, length, trainer.model().weights().values().to_vec())
@@ -544,7 +536,7 @@ fn a_gradient_is_clipped_to_its_largest_length() {
     assert!((tight.1 / length - 0.25).abs() < 1e-5, "{} {length}", tight.1);
     let part = |(clipped, whole): (&f32, &f32)| (clipped - 0.25 * whole).abs() < 1e-7;
     assert!(tight.0.iter().zip(&mean).all(part));
-    assert_eq!(Task::GraphReconstruction, run.settings().task);
+    assert_eq!(Question::Edges, run.settings().task);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::files::Overwrite;
-use gct::model::{Config, GctConfig, HeadConfig, Model};
+use gct::model::{Config, GctConfig, Model};
 use gct::prior::{Counter, MatrixSettings};
+use gct::question::HeadConfig;
 use gct::record::PerKind;
 use serde_json::json;
 

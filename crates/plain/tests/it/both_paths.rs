@@ -1,7 +1,8 @@
 //! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters of every shape.
 
 use gct::batch::{EmbeddingRows, Example};
-use gct::model::{Config, HeadConfig, Learning, Model, Normalizer, Outcome, Pass, Targets, Trainer};
+use gct::model::{Config, Learning, Model, Normalizer, Outcome, Pass, Trainer};
+use gct::question::HeadConfig;
 use gct::record::PerKind;
 use gct_kernels::Number;
 use gct_kernels::tape::Pool;
@@ -125,33 +126,25 @@ fn configs() -> Vec<Config> {
     all
 }
 
-fn fast<T: Number>(
-    model: &Model<T>,
-    batch: &[Example],
-    targets: &Targets<'_>,
-    pass: Pass,
-) -> (Outcome, Vec<f64>) {
+fn fast<T: Number>(model: &Model<T>, batch: &[Example], pass: Pass) -> (Outcome, Vec<f64>) {
     let mut gradients = vec![T::ZERO; model.parameters().len()];
-    let outcome = model.play(batch, targets, pass, &mut Pool::default(), Some(&mut gradients));
+    let outcome = model.play(batch, pass, &mut Pool::default(), Some(&mut gradients));
     (outcome, gradients.iter().map(|x| x.f64()).collect())
 }
 
 /// The largest difference between the two paths, relative to the largest number of its kind.
 fn deviation<T: Number>(config: &Config, head: &HeadConfig) -> f64 {
-    let batch = batch(*head == HeadConfig::HiddenDiagnosis);
-    let labels: Vec<Vec<Option<bool>>> =
-        (0..batch.len()).map(|at| vec![Some(at % 3 == 0), (at > 2).then_some(at % 2 == 0)]).collect();
-    let targets = match head {
-        HeadConfig::Labels { .. } => Targets::Labels(&labels),
-        _ => Targets::Examples,
-    };
+    let labels = |at: usize| vec![Some(at % 3 == 0), (at > 2).then_some(at % 2 == 0)];
+    let batch: Vec<Example> = (batch(*head == HeadConfig::HiddenDiagnosis).into_iter().enumerate())
+        .map(|(at, example)| example.with_labels(labels(at)))
+        .collect();
     let model = Model::<T>::new(config, head, rows(), 11).unwrap();
     let plain = Plain::new(&model, &Device::flex());
     let mut worst = 0.0f64;
     for regularizes in [true, false] {
-        let pass = Pass { dropout_key: Some(5), ..model.pass(&batch, &targets, regularizes) };
-        let (ours, our_gradients) = fast(&model, &batch, &targets, pass);
-        let (theirs, their_gradients) = plain.gradients(&batch, &targets, pass);
+        let pass = Pass { dropout_key: Some(5), ..model.pass(&batch, regularizes) };
+        let (ours, our_gradients) = fast(&model, &batch, pass);
+        let (theirs, their_gradients) = plain.gradients(&batch, pass);
         let mut compare = |a: &[f64], b: &[f64]| {
             let scale = b.iter().fold(1e-3f64, |most, x| most.max(x.abs()));
             let difference = a.iter().zip(b).fold(0.0f64, |most, (a, b)| most.max((a - b).abs()));
@@ -207,8 +200,8 @@ fn both_paths_learn_alike() {
     // Batches of other codes in turn: nothing may be left of the gradient of the one before.
     for step in 0..6 {
         let batch = if step % 2 == 0 { &batch[..5] } else { &batch[5..] };
-        let ours = trainer.step(batch, &Targets::Examples, Learning::new(1e-2, step));
-        let theirs = plain.step(batch, &Targets::Examples, 1e-2, step);
+        let ours = trainer.step(batch, Learning::new(1e-2, step));
+        let theirs = plain.step(batch, 1e-2, step);
         assert!((ours.prediction - theirs.prediction).abs() < 1e-7, "{ours:?} {theirs:?}");
     }
     for (ours, theirs) in trainer.model().weights().values().iter().zip(plain.weights()) {

@@ -3,7 +3,8 @@
 #[cfg(feature = "wgpu")]
 #[test]
 fn a_graphics_processor_learns_like_the_processor() {
-    use gct::model::{Config, HeadConfig, Learning, Model, Targets, Trainer};
+    use gct::model::{Config, Learning, Model, Trainer};
+    use gct::question::HeadConfig;
     use gct_plain::{Device, Plain};
 
     use crate::both_paths::{batch, rows};
@@ -13,8 +14,8 @@ fn a_graphics_processor_learns_like_the_processor() {
     let (own, mut trainer) = (model(), Trainer::new(model()));
     let mut plain = Plain::new(&own, &Device::wgpu(Default::default()));
     for step in 0..5 {
-        let ours = trainer.step(&batch, &Targets::Examples, Learning::new(1e-3, step)).prediction;
-        let theirs = plain.step(&batch, &Targets::Examples, 1e-3, step).prediction;
+        let ours = trainer.step(&batch, Learning::new(1e-3, step)).prediction;
+        let theirs = plain.step(&batch, 1e-3, step).prediction;
         println!("step {step}: loss {ours:.6} here, {theirs:.6} there");
         // Adam's first steps are as large for a gradient that is nothing but rounding as for any other.
         let tolerance = if step == 0 { 1e-5 } else { 1e-2 };

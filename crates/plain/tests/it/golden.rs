@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use gct::batch::{EmbeddingRows, Example};
-use gct::model::{Config, GcnConfig, GctConfig, HeadConfig, Model, Pass, Targets, TransformerConfig};
+use gct::model::{Config, GcnConfig, GctConfig, Model, Pass, TransformerConfig};
+use gct::question::HeadConfig;
 use gct::record::PerKind;
 use gct_kernels::Number;
 use gct_kernels::tape::Pool;
@@ -200,15 +201,16 @@ fn run<T: Number>(name: &str, case: &str, path: Path) -> (f64, String) {
         }
     });
 
-    let examples = golden.examples(case);
-    let nodes: Vec<usize> = examples.iter().map(Example::nodes).collect();
-    let labels: Vec<Vec<Option<bool>>> = (golden.input.visits.iter())
-        .map(|visit| visit.labels.iter().map(|label| Some(*label == 1.0)).collect())
+    let examples: Vec<Example> = (golden.examples(case).into_iter().zip(&golden.input.visits))
+        .map(|(example, visit)| {
+            example.with_labels(visit.labels.iter().map(|label| Some(*label == 1.0)).collect())
+        })
         .collect();
-    let (targets, batch_terms) = match case {
-        "dt" => (Targets::Labels(&labels), 8),
-        _ if case.starts_with("gr") => (Targets::Examples, nodes.iter().map(|n| n * (n - 1)).sum()),
-        _ => (Targets::Examples, 4),
+    let nodes: Vec<usize> = examples.iter().map(Example::nodes).collect();
+    let batch_terms = match case {
+        "dt" => 8,
+        _ if case.starts_with("gr") => nodes.iter().map(|n| n * (n - 1)).sum(),
+        _ => 4,
     };
     let pass = Pass {
         dropout_key: None,
@@ -220,10 +222,10 @@ fn run<T: Number>(name: &str, case: &str, path: Path) -> (f64, String) {
     let (outcome, gradients) = match path {
         Path::Fast => {
             let mut gradients = vec![T::ZERO; model.parameters().len()];
-            let outcome = model.play(&examples, &targets, pass, &mut Pool::default(), Some(&mut gradients));
+            let outcome = model.play(&examples, pass, &mut Pool::default(), Some(&mut gradients));
             (outcome, gradients.iter().map(|x| x.f64()).collect::<Vec<f64>>())
         }
-        Path::Plain => Plain::new(&model, &Device::flex()).gradients(&examples, &targets, pass),
+        Path::Plain => Plain::new(&model, &Device::flex()).gradients(&examples, pass),
     };
 
     let mut worst = (0.0, String::new());

@@ -1,7 +1,7 @@
 use gct::predict::Explainer;
+use gct::question::Hide;
 use gct::record::{Encounter, PerKind};
 use gct::run::Run;
-use gct::task::Hide;
 use gct_serve::shape::{Answer, Embeddings, Explanations, Kind, LayerKind, Predictions, UnknownCode};
 use serde_json::{Value, json};
 
@@ -13,9 +13,10 @@ fn request(run: &Run, encounters: &[Encounter]) -> Value {
 
 /// What the library says of an encounter.
 fn expected(explainer: &Explainer<'_>, encounter: &Encounter, hide: Hide) -> Vec<Answer> {
-    let asker = explainer.asker();
-    let logits = asker.answers_to(&[()], |()| asker.example_hiding(encounter, hide)).unwrap();
-    let answers = explainer.answers(encounter, hide, &logits[0]);
+    let predictor = explainer.predictor();
+    let sample = predictor.question().sample(encounter, hide);
+    let logits = predictor.answers(&[sample]).unwrap();
+    let answers = explainer.answers(&sample, &logits[0]);
     answers.into_iter().take(30).map(Into::into).collect()
 }
 
@@ -24,7 +25,7 @@ fn predictions_are_those_of_the_library_to_the_bit() {
     let home = home();
     for (task, model) in RUNS {
         let (run, served) = (home.run(task), Served::of(&home, task));
-        let (explainer, encounters) = (Explainer::new(&run, vec![]).unwrap(), home.encounters(&run, 40));
+        let (explainer, encounters) = (Explainer::new(&run).unwrap(), home.encounters(&run, 40));
         let answer = served.client().post("/v1/predict", &request(&run, &encounters));
         assert_eq!(answer.status, 200, "{answer:?}");
         let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
@@ -45,11 +46,14 @@ fn embeddings_are_those_of_the_library_to_the_bit() {
     let home = home();
     for (task, _) in RUNS {
         let (run, served) = (home.run(task), Served::of(&home, task));
-        let (explainer, encounters) = (Explainer::new(&run, vec![]).unwrap(), home.encounters(&run, 20));
+        let (explainer, encounters) = (Explainer::new(&run).unwrap(), home.encounters(&run, 20));
         let answer = served.client().post("/v1/embed", &request(&run, &encounters));
         let got: Embeddings = serde_json::from_slice(&answer.body).unwrap();
-        let vectors =
-            explainer.asker().map(&encounters, |model, examples, pool| model.visits(examples, pool));
+        let vectors = explainer
+            .predictor()
+            .map(&explainer.predictor().samples(&encounters), |model, examples, pool| {
+                model.visits(examples, pool)
+            });
         let got: Vec<Vec<f32>> = got.embeddings.into_iter().map(|embedding| embedding.vector).collect();
         assert_eq!(got, vectors, "{task}");
         assert_eq!(got[0].len(), 16);
@@ -67,12 +71,12 @@ fn explanations_have_the_layers_that_the_model_has() {
     };
     for (task, _) in RUNS {
         let (run, served) = (home.run(task), Served::of(&home, task));
-        let (explainer, encounters) = (Explainer::new(&run, vec![]).unwrap(), home.encounters(&run, 5));
+        let (explainer, encounters) = (Explainer::new(&run).unwrap(), home.encounters(&run, 5));
         let answer = served.client().post("/v1/explain", &request(&run, &encounters));
         let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
         let model = served.client().get("/v1/model").json();
         for (explanation, encounter) in got.explanations.iter().zip(&encounters) {
-            let whole = explainer.explain(encounter, Hide::ByEncounter).unwrap();
+            let whole = explainer.explain(&explainer.predictor().sample(encounter)).unwrap();
             let nodes = explanation.nodes.len();
             assert_eq!(nodes, gct::graph::Nodes::of(encounter).len());
             assert_eq!(
@@ -104,7 +108,7 @@ fn explanations_have_the_layers_that_the_model_has() {
 fn the_hidden_diagnosis_can_be_chosen() {
     let home = home();
     let (run, served) = (home.run("masked_diagnosis"), Served::of(&home, "masked_diagnosis"));
-    let explainer = Explainer::new(&run, vec![]).unwrap();
+    let explainer = Explainer::new(&run).unwrap();
     let encounter =
         home.encounters(&run, 50).into_iter().find(|encounter| encounter.codes.diagnosis.len() >= 3).unwrap();
     for (position, id) in encounter.codes.diagnosis.iter().enumerate() {
@@ -167,7 +171,7 @@ fn an_encounter_without_codes_is_a_visit() {
             }
             assert_eq!(answer.status, 200, "{task} {path} {answer:?}");
         }
-        let explainer = Explainer::new(&run, vec![]).unwrap();
+        let explainer = Explainer::new(&run).unwrap();
         let none = Encounter { codes: PerKind::default(), ..home.encounters(&run, 1).remove(0) };
         if task != "masked_diagnosis" {
             let answer = served.client().post("/v1/predict", &empty);

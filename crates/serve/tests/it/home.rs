@@ -81,7 +81,12 @@ impl Home {
     pub(crate) fn encounters(&self, run: &Run, count: usize) -> Vec<Encounter> {
         let dataset = Dataset::open(&self.0.path().join("data")).unwrap();
         let reader = Reader::new(run, &dataset, Which::All).unwrap();
-        let bare = |encounter: Encounter| Encounter { id: EncounterId::new(""), edges: None, ..encounter };
+        let bare = |encounter: Encounter| Encounter {
+            id: EncounterId::new(""),
+            edges: None,
+            labels: Vec::new(),
+            ..encounter
+        };
         reader.take(count).map(|encounter| bare(encounter.unwrap())).collect()
     }
 }

@@ -49,13 +49,13 @@ pub struct Parameters {
 
 impl Parameters {
     /// A matrix, with Glorot's uniform distribution.
-    pub(super) fn matrix(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+    pub(crate) fn matrix(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
         self.scaled_matrix(name, inputs, outputs, 1.0)
     }
 
     /// The last matrix of a feed-forward branch that is added to what passes it by. It begins small, so that a model of many layers begins as
     /// one of few, and what is learned reaches the embedding: see docs/decisions/0012-first-weights.md.
-    pub(super) fn last_of_branch(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+    pub(crate) fn last_of_branch(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
         self.scaled_matrix(name, inputs, outputs, BRANCH)
     }
 
@@ -67,7 +67,7 @@ impl Parameters {
     }
 
     /// A table of vectors, with variance 1 / width.
-    pub(super) fn table(&mut self, name: &str, rows: usize, width: usize) -> Vector {
+    pub(crate) fn table(&mut self, name: &str, rows: usize, width: usize) -> Vector {
         let vector = self.plan.vector(rows * width);
         let bound = (3.0 / width as f64).sqrt();
         self.name(name, vec![rows, width], vector.start, Initial::Uniform(bound));
@@ -75,7 +75,7 @@ impl Parameters {
     }
 
     /// A vector of equal numbers.
-    pub(super) fn vector(&mut self, name: &str, len: usize, value: f64) -> Vector {
+    pub(crate) fn vector(&mut self, name: &str, len: usize, value: f64) -> Vector {
         let vector = self.plan.vector(len);
         self.name(name, vec![len], vector.start, Initial::Constant(value));
         vector
@@ -85,7 +85,7 @@ impl Parameters {
         self.named.push(Named { name: name.into(), shape, start, initial });
     }
 
-    pub(super) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
@@ -101,7 +101,7 @@ impl Parameters {
     }
 
     /// First values, by the seed.
-    pub(super) fn initialize<T: Number>(&self, seed: u64) -> Vec<T> {
+    pub(crate) fn initialize<T: Number>(&self, seed: u64) -> Vec<T> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut values = Vec::with_capacity(self.len());
         for parameter in &self.named {

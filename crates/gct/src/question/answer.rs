@@ -1,0 +1,61 @@
+//! What logits say, in probabilities.
+
+use serde::Serialize;
+
+/// One thing that a model predicts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// What: a label, a diagnosis, or two codes that are connected.
+    pub what: String,
+    /// How probable the model finds it.
+    pub probability: f64,
+    /// Whether it is true, where that is known.
+    pub truth: Option<bool>,
+}
+
+/// The probability of a logit.
+pub(crate) fn probability(logit: f32) -> f64 {
+    1.0 / (1.0 + (-f64::from(logit)).exp())
+}
+
+/// The probabilities of the logits of classes.
+pub(super) fn softmax(logits: &[f32]) -> Vec<f64> {
+    let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let exponentials: Vec<f64> = logits.iter().map(|logit| (f64::from(*logit) - largest).exp()).collect();
+    let sum: f64 = exponentials.iter().sum();
+    exponentials.into_iter().map(|exponential| exponential / sum).collect()
+}
+
+/// The classes with the largest probabilities, the largest first; of equal ones the first.
+pub(super) fn largest(probabilities: &[f64], count: usize) -> Vec<usize> {
+    let mut classes: Vec<usize> = (0..probabilities.len()).collect();
+    let order = |a: &usize, b: &usize| probabilities[*b].total_cmp(&probabilities[*a]).then(a.cmp(b));
+    if count < classes.len() {
+        classes.select_nth_unstable_by(count, order);
+        classes.truncate(count);
+    }
+    classes.sort_unstable_by(order);
+    classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logits_are_probabilities() {
+        assert_eq!(probability(0.0), 0.5);
+        assert!((probability(3f32.ln()) - 0.75).abs() < 1e-7);
+        assert_eq!(probability(-1e30), 0.0);
+        let got = softmax(&[1f32.ln(), 3f32.ln(), 1000.0]);
+        assert_eq!(got, [0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn the_largest_come_first() {
+        let shares = [0.1, 0.4, 0.1, 0.4];
+        assert_eq!(largest(&shares, 3), [1, 3, 0]);
+        assert_eq!(largest(&shares, 9), [1, 3, 0, 2]);
+        assert_eq!(largest(&shares, 0), [0usize; 0]);
+    }
+}

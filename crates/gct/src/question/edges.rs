@@ -1,0 +1,179 @@
+//! Which pairs of nodes are connected: a logit for each pair, from the inner product of the vectors of its nodes.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder};
+use gct_kernels::engine::{Connected, DecoderParameters, Engine};
+
+use super::answer::{Answer, probability};
+use super::head::HeadConfig;
+use super::table::{Column, Keys, TableOptions};
+use crate::batch::Example;
+use crate::graph::{self, Nodes};
+use crate::record::{CodeKind, Encounter, Vocabulary};
+use crate::sample::Sample;
+
+/// The head before training. It begins with the log-odds of an edge in the synthetic data, where about 4 of 100 pairs are connected.
+pub(super) const HEAD: HeadConfig = HeadConfig::Edges { initial_bias: -3.0, kinds: true };
+
+/// Of visit, diagnosis, treatment and lab, each with each and with itself.
+pub(super) const PAIRS_OF_KINDS: usize = (CodeKind::ALL.len() + 1) * (CodeKind::ALL.len() + 2) / 2;
+
+/// How many ordered pairs the nodes of these examples make: the terms of the loss.
+pub(super) fn terms(examples: &[Example]) -> usize {
+    examples.iter().map(|example| example.nodes() * (example.nodes() - 1)).sum()
+}
+
+/// The sum of the cross entropies of all pairs; `share` is what each counts in the gradient.
+pub(super) fn loss<E: Engine>(
+    decoder: Option<DecoderParameters>,
+    engine: &mut E,
+    nodes: &E::Matrix,
+    examples: &[Example],
+    share: f64,
+) -> f64 {
+    let graphs: Vec<Connected<'_>> = examples
+        .iter()
+        .map(|example| Connected { sizes: &example.sizes, edges: example.known_edges() })
+        .collect();
+    engine.edge_loss(nodes, decoder, &graphs, share)
+}
+
+/// Calls `each` with the logit of every pair of nodes and whether they are connected, if that is known.
+pub(super) fn each_outcome(sample: &Sample<'_>, logits: &[f32], mut each: impl FnMut(f32, bool)) {
+    let nodes = Nodes::of(sample.encounter()).len();
+    let Some(adjacency) = graph::adjacency(sample.encounter()) else { return };
+    for ((i, j), logit) in graph::pairs(nodes).zip(logits) {
+        each(*logit, adjacency[i * nodes + j]);
+    }
+}
+
+/// The probabilities of edges as a symmetric matrix, row after row.
+pub(super) fn probabilities(nodes: usize, logits: &[f32]) -> Vec<f32> {
+    let mut matrix = vec![0.0; nodes * nodes];
+    for ((i, j), logit) in graph::pairs(nodes).zip(logits) {
+        let probability = probability(*logit) as f32;
+        (matrix[i * nodes + j], matrix[j * nodes + i]) = (probability, probability);
+    }
+    matrix
+}
+
+/// The kind and the code of a node.
+fn name<'a>(encounter: &Encounter, node: usize, vocabulary: &'a Vocabulary) -> (&'static str, &'a str) {
+    match graph::code_of(encounter, node) {
+        Some((kind, id)) => (kind.name(), &vocabulary[kind][id as usize].code),
+        None => ("visit", "visit"),
+    }
+}
+
+/// The pairs of codes that a model finds connected, the most probable first, at most so many. The visit is connected with all
+/// diagnoses, so its pairs say nothing, and they would all come first.
+pub(super) fn answers(
+    sample: &Sample<'_>,
+    logits: &[f32],
+    vocabulary: &Vocabulary,
+    most: usize,
+) -> Vec<Answer> {
+    let encounter = sample.encounter();
+    let (nodes, adjacency) = (Nodes::of(encounter), graph::adjacency(encounter));
+    let mut connected: Vec<(usize, usize, f64)> = graph::pairs(nodes.len())
+        .zip(logits)
+        .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
+        .map(|((i, j), logit)| (i, j, probability(*logit)))
+        .collect();
+    connected.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let answer = |&(i, j, probability): &(usize, usize, f64)| {
+        let [(_, cause), (_, effect)] = [i, j].map(|node| name(encounter, node, vocabulary));
+        Answer {
+            what: format!("{cause} - {effect}"),
+            probability,
+            truth: adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]),
+        }
+    };
+    connected.iter().take(most).map(answer).collect()
+}
+
+/// A row per encounter and pair that may be connected: a visit and a diagnosis, a diagnosis and a treatment, a treatment and a lab.
+pub(crate) struct Table<'a> {
+    vocabulary: &'a Vocabulary,
+    min_probability: f64,
+    keys: Keys,
+    cause_kinds: StringBuilder,
+    causes: StringBuilder,
+    effect_kinds: StringBuilder,
+    effects: StringBuilder,
+    truths: BooleanBuilder,
+    probabilities: Float64Builder,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(vocabulary: &'a Vocabulary, options: TableOptions) -> Self {
+        Table {
+            vocabulary,
+            min_probability: options.min_probability,
+            keys: Keys::default(),
+            cause_kinds: StringBuilder::new(),
+            causes: StringBuilder::new(),
+            effect_kinds: StringBuilder::new(),
+            effects: StringBuilder::new(),
+            truths: BooleanBuilder::new(),
+            probabilities: Float64Builder::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, sample: &Sample<'_>, logits: &[f32]) {
+        let (encounter, least) = (sample.encounter(), self.min_probability);
+        let (nodes, adjacency) = (Nodes::of(encounter), graph::adjacency(encounter));
+        // Few pairs are probable, and a logit is compared faster than it becomes a probability.
+        let least_logit = (least.ln() - (-least).ln_1p()) as f32 - 1e-3;
+        for ((i, j), logit) in graph::pairs(nodes.len()).zip(logits) {
+            if *logit < least_logit || probability(*logit) < least || !nodes.allowed(i, j) {
+                continue;
+            }
+            let [cause, effect] = [i, j].map(|node| name(encounter, node, self.vocabulary));
+            self.keys.add(sample);
+            self.cause_kinds.append_value(cause.0);
+            self.causes.append_value(cause.1);
+            self.effect_kinds.append_value(effect.0);
+            self.effects.append_value(effect.1);
+            self.truths.append_option(adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]));
+            self.probabilities.append_value(probability(*logit));
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Column> {
+        let mut columns = self.keys.take();
+        columns.extend::<[Column; 6]>([
+            ("cause_kind", Arc::new(self.cause_kinds.finish()), false),
+            ("cause", Arc::new(self.causes.finish()), false),
+            ("effect_kind", Arc::new(self.effect_kinds.finish()), false),
+            ("effect", Arc::new(self.effects.finish()), false),
+            ("boolean_value", Arc::new(self.truths.finish()), true),
+            ("probability", Arc::new(self.probabilities.finish()), false),
+        ]);
+        columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Code, PerKind};
+
+    #[test]
+    fn connected_pairs_are_of_codes_and_the_most_probable_come_first() {
+        let encounter =
+            Encounter::bare(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
+        let code = |code: &str| Code { code: code.into(), description: None, count: 1 };
+        let vocabulary =
+            PerKind { diagnosis: vec![code("D")], treatment: vec![code("T"), code("U")], lab: vec![] };
+        // Visit with each; the diagnosis with each treatment; these with each other, which nothing connects.
+        let logits = [9.0, 8.0, 7.0, 0.5, 1.5, 6.0];
+        let found = |most: usize| -> Vec<String> {
+            let found = answers(&Sample::of(&encounter), &logits, &vocabulary, most);
+            found.into_iter().map(|answer| answer.what).collect()
+        };
+        assert_eq!(found(9), ["D - U", "D - T"]);
+        assert_eq!(found(1), ["D - U"]);
+    }
+}

@@ -1,0 +1,244 @@
+//! The head of a model: from vectors of nodes to the answer of a question, and its loss.
+
+use gct_kernels::engine::{DecoderParameters, Engine, Linear, Reach};
+use gct_kernels::rows::Activation;
+use gct_kernels::weights::{Dense, Vector};
+use serde::{Deserialize, Serialize};
+
+use super::{edges, hidden_diagnosis, labels};
+use crate::batch::{EmbeddingRows, Example};
+use crate::error::{Error, Result};
+use crate::parameters::Parameters;
+use crate::record::CodeKind;
+
+/// Which head, as settings and files of weights have it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case", deny_unknown_fields)]
+pub enum HeadConfig {
+    /// Whether two nodes are connected, from the inner product of their vectors, with a learned scale and bias: inner products of
+    /// normalised vectors are far too large for logits.
+    Edges {
+        /// The log-odds of an edge, to begin with.
+        initial_bias: f64,
+        /// Whether each pair of kinds has a bias of its own. Inner products alone cannot tell kinds apart: what two treatments share
+        /// with a diagnosis, they share with each other.
+        #[serde(default)]
+        kinds: bool,
+    },
+    /// The same from the inner product as it is, as the paper has it.
+    RawEdges,
+    /// One or more labels of the visit.
+    Labels {
+        /// How many.
+        count: usize,
+    },
+    /// Which diagnosis is hidden, from its node; from the visit for Shallow and Deep, whose nodes do not see each other.
+    HiddenDiagnosis,
+}
+
+/// More labels than anybody has.
+pub(super) const MOST_LABELS: usize = 100_000;
+
+/// What a head must know of the model that it stands on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Backbone {
+    pub(crate) name: &'static str,
+    /// Numbers per node, and per visit.
+    pub(crate) width: usize,
+    /// Whether its vectors of nodes can be compared with each other.
+    pub(crate) compares_nodes: bool,
+    /// Whether nodes see each other. If they do not, only the visit knows about all of them.
+    pub(crate) nodes_see_others: bool,
+}
+
+/// Vectors of nodes that a model has computed.
+pub(crate) struct NodeVectors<E: Engine> {
+    /// One row per node that the head looks at.
+    pub(crate) nodes: E::Matrix,
+    /// One row per visit.
+    pub(crate) visits: E::Matrix,
+}
+
+impl HeadConfig {
+    /// Refuses what makes no sense, or does not go with the model.
+    ///
+    /// # Errors
+    /// The first thing found.
+    pub(crate) fn check(&self, backbone: Backbone) -> Result<()> {
+        match self {
+            HeadConfig::Edges { .. } | HeadConfig::RawEdges if !backbone.compares_nodes => {
+                Err(Error::setting(
+                    "model",
+                    backbone.name,
+                    "a model with a vector for each node, to reconstruct edges",
+                ))
+            }
+            HeadConfig::Edges { initial_bias, .. } if !initial_bias.is_finite() => {
+                Err(Error::setting("head.initial_bias", initial_bias, "a number"))
+            }
+            HeadConfig::Labels { count } => labels::check(*count),
+            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis => Ok(()),
+        }
+    }
+}
+
+/// The layers of a head.
+#[derive(Clone)]
+pub(crate) enum Head {
+    /// Scale and bias, if inner products have them.
+    Edges(Option<DecoderParameters>),
+    /// Logits from the visit.
+    Labels(Output),
+    /// Logits from a node, or from the visit.
+    HiddenDiagnosis {
+        /// The layer.
+        output: Output,
+        /// Whether from the visit.
+        from_visit: bool,
+    },
+}
+
+impl Head {
+    /// Names its parameters.
+    ///
+    /// # Errors
+    /// If the head makes no sense or does not go with the model.
+    pub(crate) fn new(
+        head: &HeadConfig,
+        backbone: Backbone,
+        rows: EmbeddingRows,
+        parameters: &mut Parameters,
+    ) -> Result<Self> {
+        head.check(backbone)?;
+        let (width, diagnoses) = (backbone.width, rows.codes(CodeKind::Diagnosis));
+        match head {
+            HeadConfig::Edges { initial_bias, kinds } => {
+                let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
+                let biases = if *kinds { edges::PAIRS_OF_KINDS } else { 1 };
+                let bias = parameters.vector("head.bias", biases, *initial_bias);
+                Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
+            }
+            HeadConfig::RawEdges => Ok(Head::Edges(None)),
+            HeadConfig::Labels { count } => Ok(Head::Labels(Output::new("head", width, *count, parameters))),
+            HeadConfig::HiddenDiagnosis if diagnoses == 0 => Err(Error::setting(
+                "head",
+                "hidden_diagnosis",
+                "labels or edges, because there are no diagnoses",
+            )),
+            HeadConfig::HiddenDiagnosis => Ok(Head::HiddenDiagnosis {
+                output: Output::new("head", width, diagnoses, parameters),
+                from_visit: !backbone.nodes_see_others,
+            }),
+        }
+    }
+
+    /// Whether it learns from true edges.
+    pub(crate) fn learns_edges(&self) -> bool {
+        match self {
+            Head::Edges(_) => true,
+            Head::Labels(_) | Head::HiddenDiagnosis { .. } => false,
+        }
+    }
+
+    /// How many terms the loss of these examples is the mean of.
+    pub(crate) fn terms(&self, examples: &[Example]) -> usize {
+        match self {
+            Head::Edges(_) => edges::terms(examples),
+            Head::Labels(_) => labels::terms(examples),
+            Head::HiddenDiagnosis { .. } => examples.len(),
+        }
+    }
+
+    /// The nodes whose vectors it looks at.
+    pub(crate) fn reach(&self) -> Reach {
+        match self {
+            Head::Edges(_) => Reach::ALL,
+            Head::Labels(_) | Head::HiddenDiagnosis { from_visit: true, .. } => Reach::FIRST,
+            Head::HiddenDiagnosis { from_visit: false, .. } => Reach::FIRST.further(1),
+        }
+    }
+
+    /// Whether these examples have what it answers.
+    pub(crate) fn can_answer(&self, examples: &[Example]) -> bool {
+        match self {
+            Head::Edges(_) | Head::Labels(_) => true,
+            Head::HiddenDiagnosis { .. } => examples.iter().all(|example| example.hidden.is_some()),
+        }
+    }
+
+    /// The scale and bias of edges, if edges are what it predicts.
+    pub(crate) fn decoder(&self) -> Option<Option<DecoderParameters>> {
+        match self {
+            Head::Edges(decoder) => Some(*decoder),
+            Head::Labels(_) | Head::HiddenDiagnosis { .. } => None,
+        }
+    }
+
+    /// The logits of each visit, or of each hidden diagnosis; `None` for edges.
+    pub(crate) fn logits<E: Engine>(
+        &self,
+        engine: &mut E,
+        vectors: &NodeVectors<E>,
+        examples: &[Example],
+    ) -> Option<E::Matrix> {
+        match self {
+            Head::Edges(_) => None,
+            Head::Labels(output) | Head::HiddenDiagnosis { output, from_visit: true } => {
+                Some(output.logits(engine, &vectors.visits))
+            }
+            Head::HiddenDiagnosis { output, from_visit: false } => {
+                let selected = engine.select(&vectors.nodes, &hidden_diagnosis::nodes(examples));
+                Some(output.logits(engine, &selected))
+            }
+        }
+    }
+
+    /// The share of these examples in the mean loss of a batch with so many terms.
+    pub(crate) fn loss<E: Engine>(
+        &self,
+        engine: &mut E,
+        vectors: &NodeVectors<E>,
+        examples: &[Example],
+        batch_terms: usize,
+    ) -> f64 {
+        let share = 1.0 / batch_terms as f64;
+        let logits = self.logits(engine, vectors, examples);
+        let loss = match (self, logits) {
+            (Head::Edges(decoder), _) => edges::loss(*decoder, engine, &vectors.nodes, examples, share),
+            (Head::Labels(output), Some(logits)) => labels::loss(output, engine, &logits, examples, share),
+            (Head::HiddenDiagnosis { .. }, Some(logits)) => {
+                hidden_diagnosis::batch_loss(engine, &logits, examples, share)
+            }
+            (Head::Labels(_) | Head::HiddenDiagnosis { .. }, None) => {
+                unreachable!("only edges have no logits")
+            }
+        };
+        share * loss
+    }
+}
+
+/// A linear layer that gives logits.
+#[derive(Clone)]
+pub(crate) struct Output {
+    weight: Dense,
+    bias: Vector,
+}
+
+impl Output {
+    pub(crate) fn new(name: &str, width: usize, outputs: usize, parameters: &mut Parameters) -> Self {
+        Output {
+            weight: parameters.matrix(&format!("{name}.weight"), width, outputs),
+            bias: parameters.vector(&format!("{name}.bias"), outputs, 0.0),
+        }
+    }
+
+    /// How many logits it gives.
+    pub(super) fn outputs(&self) -> usize {
+        self.weight.outputs
+    }
+
+    pub(crate) fn logits<E: Engine>(&self, engine: &mut E, x: &E::Matrix) -> E::Matrix {
+        let bias = Some((self.bias, Activation::Identity));
+        engine.linear(x, Linear { weight: self.weight, bias, dropout: None })
+    }
+}

@@ -1,0 +1,211 @@
+//! Which diagnosis is hidden: a logit for each of the vocabulary, from the hidden node, or from the visit for models whose nodes do not
+//! see each other.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Float64Builder, StringBuilder, UInt32Builder};
+use gct_kernels::engine::Engine;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use sha2::{Digest, Sha256};
+
+use super::answer::{Answer, largest, softmax};
+use super::table::{Column, Keys, TableOptions};
+use crate::batch::Example;
+use crate::metric::{Bootstrap, Means, Scores};
+use crate::record::{Encounter, Vocabulary};
+use crate::sample::Sample;
+
+/// How many guesses an explanation has.
+const GUESSES: usize = 5;
+
+/// Which diagnosis is hidden.
+#[derive(Debug, Clone, Copy)]
+pub enum Hide {
+    /// One that depends on the encounter alone.
+    ByEncounter,
+    /// Another one for each key.
+    ByKey(u64),
+    /// The one at this position among the encounter's diagnoses.
+    Position(usize),
+}
+
+impl Hide {
+    /// The position of the hidden diagnosis among those of an encounter, which has at least one.
+    pub(super) fn position(self, encounter: &Encounter) -> usize {
+        let diagnoses = encounter.codes.diagnosis.len();
+        match self {
+            Hide::ByKey(key) => Xoshiro256PlusPlus::seed_from_u64(key).random_range(0..diagnoses),
+            Hide::Position(position) => position,
+            Hide::ByEncounter => {
+                let digest = Sha256::digest(format!("gct-hidden-1\0{}", encounter.id.as_str()));
+                let number = u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes"));
+                (number % diagnoses as u64) as usize
+            }
+        }
+    }
+}
+
+/// The hidden diagnosis of an example: its node and its id.
+fn hidden(example: &Example) -> (usize, u32) {
+    example.hidden.expect("a diagnosis is hidden to be guessed")
+}
+
+/// The node of the hidden diagnosis of each example, as the engine selects rows.
+pub(super) fn nodes(examples: &[Example]) -> Vec<(usize, usize)> {
+    examples.iter().enumerate().map(|(at, example)| (at, hidden(example).0)).collect()
+}
+
+/// The sum of cross entropies of the hidden diagnoses; `share` is what each counts in the gradient.
+pub(super) fn batch_loss<E: Engine>(
+    engine: &mut E,
+    logits: &E::Matrix,
+    examples: &[Example],
+    share: f64,
+) -> f64 {
+    engine.class_loss(logits, examples.iter().map(|example| hidden(example).1 as usize), share)
+}
+
+/// The id of the hidden diagnosis of a sample.
+fn truth(sample: &Sample<'_>) -> usize {
+    sample.hidden_diagnosis().expect("a diagnosis is hidden to be guessed") as usize
+}
+
+/// Cross entropy of the hidden diagnosis and its logits.
+pub(super) fn loss(sample: &Sample<'_>, logits: &[f32]) -> Option<f64> {
+    Some(class_loss(logits, truth(sample)))
+}
+
+/// Right guesses and losses, by subject.
+#[derive(Default)]
+pub(super) struct Tally {
+    right: Means,
+    loss: Means,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, sample: &Sample<'_>, logits: &[f32], subject: u32) {
+        let truth = truth(sample);
+        self.right.add(f64::from(u8::from(is_largest(logits, truth))), subject);
+        self.loss.add(class_loss(logits, truth), subject);
+    }
+
+    pub(super) fn scores(&self, bootstrap: &Bootstrap) -> Scores {
+        Scores(vec![("accuracy", self.right.figure(bootstrap)), ("log_loss", self.loss.figure(bootstrap))])
+    }
+}
+
+/// The most probable guesses, and the hidden diagnosis, however improbable it is.
+pub(super) fn answers(sample: &Sample<'_>, logits: &[f32], vocabulary: &Vocabulary) -> Vec<Answer> {
+    let (hidden, shares) = (truth(sample), softmax(logits));
+    let guess = |id: usize| Answer {
+        what: vocabulary.diagnosis[id].code.clone(),
+        probability: shares[id],
+        truth: Some(id == hidden),
+    };
+    let mut guesses = largest(&shares, GUESSES);
+    guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
+    guesses.into_iter().map(guess).collect()
+}
+
+/// A row per encounter and guess.
+pub(crate) struct Table<'a> {
+    vocabulary: &'a Vocabulary,
+    guesses: usize,
+    keys: Keys,
+    hidden: StringBuilder,
+    ranks: UInt32Builder,
+    predicted: StringBuilder,
+    probabilities: Float64Builder,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(vocabulary: &'a Vocabulary, options: TableOptions) -> Self {
+        Table {
+            vocabulary,
+            guesses: options.top,
+            keys: Keys::default(),
+            hidden: StringBuilder::new(),
+            ranks: UInt32Builder::new(),
+            predicted: StringBuilder::new(),
+            probabilities: Float64Builder::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, sample: &Sample<'_>, logits: &[f32]) {
+        let (hidden, shares) = (truth(sample), softmax(logits));
+        let code = |id: usize| self.vocabulary.diagnosis[id].code.as_str();
+        for (rank, guess) in (1..).zip(largest(&shares, self.guesses)) {
+            self.keys.add(sample);
+            self.hidden.append_value(code(hidden));
+            self.ranks.append_value(rank);
+            self.predicted.append_value(code(guess));
+            self.probabilities.append_value(shares[guess]);
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Column> {
+        let mut columns = self.keys.take();
+        columns.extend::<[Column; 4]>([
+            ("hidden_diagnosis", Arc::new(self.hidden.finish()), false),
+            ("rank", Arc::new(self.ranks.finish()), false),
+            ("predicted_diagnosis", Arc::new(self.predicted.finish()), false),
+            ("probability", Arc::new(self.probabilities.finish()), false),
+        ]);
+        columns
+    }
+}
+
+/// Whether the logit of a class is larger than all others; of equal ones the first counts.
+fn is_largest(logits: &[f32], class: usize) -> bool {
+    let beats = |(other, logit): (usize, &f32)| {
+        other == class || logits[class] > *logit || (logits[class] == *logit && class < other)
+    };
+    logits.iter().enumerate().all(beats)
+}
+
+/// Cross entropy of a class and the logits of all classes.
+fn class_loss(logits: &[f32], class: usize) -> f64 {
+    let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let sum: f64 = logits.iter().map(|logit| (f64::from(*logit) - largest).exp()).sum();
+    sum.ln() + largest - f64::from(logits[class])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{EncounterId, PerKind};
+
+    fn encounter(id: &str, diagnoses: u32) -> Encounter {
+        let codes = PerKind { diagnosis: (0..diagnoses).collect(), ..PerKind::default() };
+        Encounter { id: EncounterId::new(id), ..Encounter::bare(codes) }
+    }
+
+    #[test]
+    fn evaluation_always_hides_the_same_diagnosis_and_training_another() {
+        let positions = |hide: &dyn Fn(u64) -> Hide| -> Vec<usize> {
+            (0..200).map(|key| hide(key).position(&encounter("e", 7))).collect()
+        };
+        let fixed = positions(&|_| Hide::ByEncounter);
+        assert!(fixed.iter().all(|position| *position == fixed[0]));
+        let changing = positions(&Hide::ByKey);
+        assert!((0..7).all(|position| changing.contains(&position)), "{changing:?}");
+        let others: Vec<usize> =
+            (0..200).map(|i| Hide::ByEncounter.position(&encounter(&i.to_string(), 7))).collect();
+        assert!((0..7).all(|position| others.contains(&position)), "{others:?}");
+    }
+
+    #[test]
+    fn of_equal_answers_the_first_is_given() {
+        assert!(is_largest(&[1.0, 3.0, 3.0], 1));
+        assert!(!is_largest(&[1.0, 3.0, 3.0], 2));
+        assert!(!is_largest(&[1.0, 3.0, 3.0], 0));
+    }
+
+    #[test]
+    fn the_loss_of_a_class_is_minus_the_logarithm_of_its_share() {
+        let logits = [1f32.ln(), 3f32.ln(), 4f32.ln()];
+        assert!((class_loss(&logits, 1) - (8f64 / 3.0).ln()).abs() < 1e-6);
+        assert!((class_loss(&[1000.0, 0.0], 1) - 1000.0).abs() < 1e-9, "far from what a float can hold");
+    }
+}
