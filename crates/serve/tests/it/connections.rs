@@ -171,7 +171,7 @@ fn who_does_not_wait_any_more_is_not_answered() {
     let home = home();
     let served = Served::with(
         home.run("graph_reconstruction"),
-        |settings| settings.limits.request = Duration::from_millis(600),
+        |settings| settings.limits.request = Duration::from_millis(100),
         None,
     );
     let long = json!({"encounters": vec![large(&home, 500); 1024]}).to_string();
