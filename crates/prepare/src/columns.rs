@@ -2,7 +2,8 @@
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
-use crate::source::{ColumnKind, quoted};
+use crate::source::ColumnKind;
+use crate::sql::quoted;
 
 /// What the values of a column are once they are read.
 pub(crate) fn data_type(kind: ColumnKind) -> DataType {
@@ -62,93 +63,136 @@ fn within_calendar(moment: &str) -> String {
     format!("CASE WHEN {moment} BETWEEN {first} AND {last} THEN {moment} END")
 }
 
-/// The query that makes a column what it should be, if its type allows that. `far` says that some of its moments are outside of the
-/// calendar.
+/// A column of a file, to be converted.
+struct Given<'a> {
+    column: &'a str,
+    found: &'a DataType,
+    is_text: bool,
+}
+
+/// The query that makes a column what it should be, if its type allows that. `far` says that some of its moments are
+/// outside of the calendar.
 pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType, far: bool) -> Option<Typed> {
-    let exact = |sql: String| Some(Typed { sql, unreadable: None });
     let found = if let DataType::Dictionary(_, value) = found { value } else { found };
     let is_text = matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let tried = |sql: String| {
-        let given = if is_text { format!("clean({column})") } else { column.to_owned() };
-        let unreadable = Some(format!("{sql} IS NULL AND {given} IS NOT NULL"));
-        Some(Typed { sql, unreadable })
-    };
+    let given = Given { column, found, is_text };
     if matches!(found, DataType::Null) {
         return exact(null(kind).into());
     }
-    let text = format!("clean({column})");
-    let is_time = matches!(kind, ColumnKind::Time | ColumnKind::Day);
     match kind {
-        ColumnKind::Id if is_text => exact(format!("identifier({column})")),
-        ColumnKind::Text if is_text => exact(text),
-        // Identifiers are text everywhere, so that those of one table can be compared with those of any other.
-        ColumnKind::Id | ColumnKind::Text if found.is_integer() => {
-            exact(format!("CAST({column} AS VARCHAR)"))
-        }
-        // It can be larger than a signed number of 64 bits.
-        ColumnKind::Integer if matches!(found, DataType::UInt64) => {
-            tried(format!("try_cast({column} AS BIGINT)"))
-        }
-        ColumnKind::Integer if is_text => tried(format!(
-            "coalesce(try_cast({text} AS BIGINT), try_cast(CASE WHEN {text} LIKE '%.0' THEN left({text}, -2) END AS BIGINT))"
-        )),
-        ColumnKind::Integer if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
-        ColumnKind::Integer | ColumnKind::Id if found.is_floating() => {
-            let whole = format!("CASE WHEN {column} = trunc({column}) THEN try_cast({column} AS BIGINT) END");
-            tried(if kind == ColumnKind::Id { format!("CAST({whole} AS VARCHAR)") } else { whole })
-        }
-        ColumnKind::Number if is_text => tried(format!("try_cast({text} AS DOUBLE)")),
+        ColumnKind::Id | ColumnKind::Text => given.as_text(kind),
+        ColumnKind::Integer => given.as_integer(),
+        ColumnKind::Number if is_text => given.tried(format!("try_cast({} AS DOUBLE)", given.clean())),
         ColumnKind::Number if found.is_numeric() => exact(format!("CAST({column} AS DOUBLE)")),
-        _ if is_time && (is_text || found.is_integer()) => {
-            let text = if is_text { column.to_owned() } else { format!("CAST({column} AS VARCHAR)") };
-            tried(format!("{}({text})", if kind == ColumnKind::Day { "day" } else { "moment" }))
-        }
-        _ if is_time
-            && (found.is_temporal() && !matches!(found, DataType::Time32(_) | DataType::Time64(_))) =>
-        {
-            let moment = "'Timestamp(Microsecond, None)'";
-            let local = match found {
-                DataType::Timestamp(_, Some(_)) if kind == ColumnKind::Day => {
-                    format!("to_local_time({column})")
-                }
-                _ => column.to_owned(),
-            };
-            // Seconds can be too many to be counted in microseconds.
-            let is_exact = matches!(
-                found,
-                DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _) | DataType::Date32
-            );
-            let sql = if is_exact {
-                format!("arrow_cast({local}, {moment})")
-            } else {
-                format!("arrow_cast(try_cast({local} AS TIMESTAMP(6)), {moment})")
-            };
-            let day =
-                |sql: String| if kind == ColumnKind::Day { format!("date_trunc('day', {sql})") } else { sql };
-            match is_far(column, found).filter(|_| far) {
-                Some(is_far) => tried(format!("CASE WHEN {is_far} THEN NULL ELSE {} END", day(sql))),
-                None if is_exact => exact(day(sql)),
-                None => tried(within_calendar(&day(sql))),
+        ColumnKind::Number => None,
+        ColumnKind::Time | ColumnKind::Day => given.as_time(kind == ColumnKind::Day, far),
+        ColumnKind::Boolean => given.as_boolean(),
+    }
+}
+
+/// A query that reads every value.
+fn exact(sql: String) -> Option<Typed> {
+    Some(Typed { sql, unreadable: None })
+}
+
+impl Given<'_> {
+    /// Text without what surrounds it.
+    fn clean(&self) -> String {
+        format!("clean({})", self.column)
+    }
+
+    /// A query that is null where a value cannot be read.
+    fn tried(&self, sql: String) -> Option<Typed> {
+        let given = if self.is_text { self.clean() } else { self.column.to_owned() };
+        let unreadable = Some(format!("{sql} IS NULL AND {given} IS NOT NULL"));
+        Some(Typed { sql, unreadable })
+    }
+
+    /// Floating point numbers that are whole.
+    fn whole(&self) -> String {
+        let column = self.column;
+        format!("CASE WHEN {column} = trunc({column}) THEN try_cast({column} AS BIGINT) END")
+    }
+
+    fn as_text(&self, kind: ColumnKind) -> Option<Typed> {
+        let column = self.column;
+        match kind {
+            ColumnKind::Id if self.is_text => exact(format!("identifier({column})")),
+            _ if self.is_text => exact(self.clean()),
+            // Identifiers are text everywhere, so that those of one table can be compared with those of any other.
+            _ if self.found.is_integer() => exact(format!("CAST({column} AS VARCHAR)")),
+            ColumnKind::Id if self.found.is_floating() => {
+                self.tried(format!("CAST({} AS VARCHAR)", self.whole()))
             }
+            _ => None,
         }
-        ColumnKind::Boolean if is_text => {
-            let text = format!("lower({text})");
-            tried(format!(
-                "CASE WHEN {text} IN ('true', 't', 'yes', 'y') OR try_cast({text} AS DOUBLE) = 1 THEN true \
-                      WHEN {text} IN ('false', 'f', 'no', 'n') OR try_cast({text} AS DOUBLE) = 0 THEN false END"
-            ))
+    }
+
+    fn as_integer(&self) -> Option<Typed> {
+        let (column, text) = (self.column, self.clean());
+        match self.found {
+            // It can be larger than a signed number of 64 bits.
+            DataType::UInt64 => self.tried(format!("try_cast({column} AS BIGINT)")),
+            _ if self.is_text => {
+                let without_zero = format!("CASE WHEN {text} LIKE '%.0' THEN left({text}, -2) END");
+                self.tried(format!(
+                    "coalesce(try_cast({text} AS BIGINT), try_cast({without_zero} AS BIGINT))"
+                ))
+            }
+            found if found.is_integer() => exact(format!("CAST({column} AS BIGINT)")),
+            found if found.is_floating() => self.tried(self.whole()),
+            _ => None,
         }
-        ColumnKind::Boolean if found.is_integer() => {
-            tried(format!("CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END"))
+    }
+
+    fn as_time(&self, is_day: bool, far: bool) -> Option<Typed> {
+        let (column, found) = (self.column, self.found);
+        if self.is_text || found.is_integer() {
+            let text = if self.is_text { column.to_owned() } else { format!("CAST({column} AS VARCHAR)") };
+            return self.tried(format!("{}({text})", if is_day { "day" } else { "moment" }));
         }
-        // Where a label is not known, other programs write whole numbers as such ones, and NaN.
-        ColumnKind::Boolean if found.is_floating() => {
-            let sql = format!("CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END");
-            let unreadable =
-                Some(format!("{sql} IS NULL AND nullif(CAST({column} AS VARCHAR), 'NaN') IS NOT NULL"));
-            Some(Typed { sql, unreadable })
+        if !found.is_temporal() || matches!(found, DataType::Time32(_) | DataType::Time64(_)) {
+            return None;
         }
-        ColumnKind::Boolean if matches!(found, DataType::Boolean) => exact(column.into()),
-        _ => None,
+        let local = match found {
+            DataType::Timestamp(_, Some(_)) if is_day => format!("to_local_time({column})"),
+            _ => column.to_owned(),
+        };
+        // Seconds can be too many to be counted in microseconds.
+        let is_exact = matches!(
+            found,
+            DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _) | DataType::Date32
+        );
+        let local = if is_exact { local } else { format!("try_cast({local} AS TIMESTAMP(6))") };
+        let moment = format!("arrow_cast({local}, 'Timestamp(Microsecond, None)')");
+        let sql = if is_day { format!("date_trunc('day', {moment})") } else { moment };
+        match is_far(column, found).filter(|_| far) {
+            Some(is_far) => self.tried(format!("CASE WHEN {is_far} THEN NULL ELSE {sql} END")),
+            None if is_exact => exact(sql),
+            None => self.tried(within_calendar(&sql)),
+        }
+    }
+
+    fn as_boolean(&self) -> Option<Typed> {
+        let column = self.column;
+        let by_number = format!("CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END");
+        match self.found {
+            DataType::Boolean => exact(column.into()),
+            _ if self.is_text => {
+                let text = format!("lower({})", self.clean());
+                self.tried(format!(
+                    "CASE WHEN {text} IN ('true', 't', 'yes', 'y') OR try_cast({text} AS DOUBLE) = 1 THEN true \
+                     WHEN {text} IN ('false', 'f', 'no', 'n') OR try_cast({text} AS DOUBLE) = 0 THEN false END"
+                ))
+            }
+            found if found.is_integer() => self.tried(by_number),
+            // Where a label is not known, other programs write whole numbers as floating point, and NaN.
+            found if found.is_floating() => {
+                let is_known = format!("nullif(CAST({column} AS VARCHAR), 'NaN') IS NOT NULL");
+                let unreadable = Some(format!("{by_number} IS NULL AND {is_known}"));
+                Some(Typed { sql: by_number, unreadable })
+            }
+            _ => None,
+        }
     }
 }

@@ -10,6 +10,9 @@ pub mod error;
 /// Functions that the queries use beside those of the engine.
 pub mod functions;
 
+/// Text of SQL.
+mod sql;
+
 /// A source: its tables, options and SQL.
 pub mod source;
 

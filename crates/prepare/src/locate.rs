@@ -73,9 +73,7 @@ pub(crate) fn first_problem(
         Ok(header) => header.clone(),
         Err(error) => return Some(unreadable(name, 0, error)),
     };
-    let column =
-        |position: usize| String::from_utf8_lossy(header.get(position).unwrap_or_default()).into_owned();
-    let mut seen = HashSet::new();
+    let mut search = Search { header, delimiter: dialect.delimiter, what, seen: HashSet::new() };
     let mut record = csv::ByteRecord::new();
     for row in 1.. {
         match reader.read_byte_record(&mut record) {
@@ -83,62 +81,69 @@ pub(crate) fn first_problem(
             Ok(false) => return None,
             Err(error) => return Some(unreadable(name, row, error)),
         }
-        if record.len() != header.len() {
-            let (file, expected, found) = (name.to_owned(), header.len(), record.len());
+        if record.len() != search.header.len() {
+            let (file, expected, found) = (name.to_owned(), search.header.len(), record.len());
             return Some(Error::Fields { file, row, expected, found });
         }
-        for (position, field) in record.iter().enumerate() {
-            if std::str::from_utf8(field).is_err() {
-                let problem = "is not UTF-8 text".into();
-                return Some(Error::Row { file: name.into(), row, column: column(position), problem });
-            }
-        }
-        let raw = |position: usize| std::str::from_utf8(&record[position]).unwrap_or_default();
-        let text = |position: usize| raw(position).trim();
-        match what {
-            For::Damage => {}
-            For::Swallowed(columns) => {
-                let fields: Vec<&str> = (0..record.len()).map(raw).collect();
-                if let Some(position) = swallows(&fields, columns, dialect.delimiter) {
-                    let problem = "holds rows that follow it: a quote is left open".into();
-                    return Some(Error::Row { file: name.into(), row, column: column(position), problem });
-                }
-            }
-            For::Values(columns) => {
-                for column in columns {
-                    let value = text(column.position);
-                    if is_one_line(&column.name.to_lowercase(), column.kind)
-                        && raw(column.position).contains('\n')
-                    {
-                        let problem = "holds a line break; is a quote left open?".into();
-                        return Some(Error::Row {
-                            file: name.into(),
-                            row,
-                            column: column.name.clone(),
-                            problem,
-                        });
-                    }
-                    if !value.is_empty() && !is(column.kind, value) {
-                        let problem = format!("expected {}", column.kind.name());
-                        return Some(Error::Row {
-                            file: name.into(),
-                            row,
-                            column: column.name.clone(),
-                            problem,
-                        });
-                    }
-                }
-            }
-            For::Repetition(key, column) => {
-                let key: Vec<String> = key.iter().map(|position| whole(text(*position)).to_owned()).collect();
-                if key.iter().all(|part| !part.is_empty()) && !seen.insert(key) {
-                    let problem = "is that of an earlier row; each may occur once".into();
-                    return Some(Error::Row { file: name.into(), row, column: column.into(), problem });
-                }
-            }
+        if let Some((column, problem)) = search.problem(&record) {
+            return Some(Error::Row { file: name.into(), row, column, problem });
         }
     }
     None
+}
+
+/// A search for the first row with a problem.
+struct Search<'a> {
+    header: csv::ByteRecord,
+    delimiter: u8,
+    what: For<'a>,
+    /// The keys of earlier rows.
+    seen: HashSet<Vec<String>>,
+}
+
+impl Search<'_> {
+    /// The column of a row that has a problem, and the problem.
+    fn problem(&mut self, record: &csv::ByteRecord) -> Option<(String, String)> {
+        let fields: Result<Vec<&str>, usize> = (0..)
+            .zip(record)
+            .map(|(position, field)| std::str::from_utf8(field).map_err(|_| position))
+            .collect();
+        let fields = match fields {
+            Ok(fields) => fields,
+            Err(position) => return Some((self.column(position), "is not UTF-8 text".into())),
+        };
+        match self.what {
+            For::Damage => None,
+            For::Swallowed(columns) => {
+                let position = swallows(&fields, columns, self.delimiter)?;
+                let problem = "holds rows that follow it: a quote is left open";
+                Some((self.column(position), problem.into()))
+            }
+            For::Values(columns) => columns.iter().find_map(|column| {
+                Some((column.name.clone(), value_problem(column, fields[column.position])?))
+            }),
+            For::Repetition(key, column) => {
+                let key: Vec<String> =
+                    key.iter().map(|position| whole(fields[*position].trim()).to_owned()).collect();
+                let is_repeated = key.iter().all(|part| !part.is_empty()) && !self.seen.insert(key);
+                is_repeated.then(|| (column.into(), "is that of an earlier row; each may occur once".into()))
+            }
+        }
+    }
+
+    fn column(&self, position: usize) -> String {
+        String::from_utf8_lossy(self.header.get(position).unwrap_or_default()).into_owned()
+    }
+}
+
+/// What is wrong with a value of a column.
+fn value_problem(column: &Looked, field: &str) -> Option<String> {
+    if is_one_line(&column.name.to_lowercase(), column.kind) && field.contains('\n') {
+        return Some("holds a line break; is a quote left open?".into());
+    }
+    let value = field.trim();
+    let is_wrong = !value.is_empty() && !is(column.kind, value);
+    is_wrong.then(|| format!("expected {}", column.kind.name()))
 }
 
 /// The position of the field of a record that holds rows of the table.

@@ -451,94 +451,16 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
     bar.tick();
 }
 
-/// The counts as tables.
+/// The counts as tables, and what else there is to say.
 fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u64) -> String {
-    let shown = |told: Result<u64, String>| told.map_or_else(|hidden| hidden, terminal::count);
-    let count = |number: u64| shown(cell(number, min_cell));
-    let count_of = |some: u64, all: u64| shown(part(some, all, min_cell));
-    let in_words = |rule: &str| rule.replace('_', " ");
-    let mut rows = vec![vec!["encounters read".into(), shown(summary.read(min_cell))]];
-    rows.extend(
-        summary
-            .dropped
-            .iter()
-            .map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
-    );
-    rows.push(vec!["encounters kept".into(), count(summary.encounters_kept)]);
-    rows.push(vec!["subjects".into(), count(summary.subjects)]);
-    let several = count_of(summary.subjects_with_several_encounters, summary.subjects);
-    rows.push(vec!["  with several encounters".into(), several]);
-    rows.push(vec!["events read".into(), shown(summary.events_read(min_cell))]);
-    rows.extend(
-        summary
-            .events_dropped
-            .iter()
-            .map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
-    );
-    rows.push(vec!["events kept".into(), count(summary.events_kept)]);
-    rows.extend(
-        summary
-            .events_noted
-            .iter()
-            .map(|(note, number)| vec![format!("  noted: {}", in_words(note)), count(*number)]),
-    );
-    if summary.links_read > 0 {
-        rows.push(vec!["links read".into(), shown(summary.links_read(min_cell))]);
-        let dropped = summary.links_dropped.iter();
-        rows.extend(
-            dropped.map(|(rule, number)| vec![format!("  dropped: {}", in_words(rule)), count(*number)]),
-        );
-    }
-    if summary.labels_unmatched > 0 {
-        rows.push(vec!["labels of no encounter".into(), count(summary.labels_unmatched)]);
-    }
-    if summary.edges > 0 {
-        rows.push(vec!["true edges".into(), count(summary.edges)]);
-        let with_any = count_of(summary.encounters_with_edges, summary.encounters_kept);
-        rows.push(vec!["  encounters with any".into(), with_any]);
-    }
-    if summary.bucketed_labs > 0 {
-        rows.push(vec!["labs with values in buckets".into(), count(summary.bucketed_labs)]);
-    }
-    let mut text = terminal::table(&["", ""], rows);
-    let kinds = CodeKind::ALL.iter().map(|kind| {
-        vec![
-            kind.name().into(),
-            count(summary.vocabulary[*kind]),
-            summary.mean_codes(*kind, min_cell).map_or_else(|hidden| hidden, |mean| format!("{mean:.2}")),
-            count(summary.rare[*kind]),
-        ]
-    });
+    let mut text = terminal::table(&["", ""], count_rows(summary, min_cell));
+    let kinds = code_rows(summary, min_cell);
     text += &format!("\n{}", terminal::table(&["codes", "distinct", "per encounter", "too rare"], kinds));
     if !summary.labels.is_empty() {
-        let labels = summary.labels.iter().map(|(name, positive, known)| {
-            let known_of_all = part(*known, summary.encounters_kept, min_cell);
-            let share = match (part(*positive, *known, min_cell), &known_of_all) {
-                (Ok(positive), Ok(known)) if *known > 0 => Some(positive as f64 / *known as f64),
-                _ => None,
-            };
-            vec![name.clone(), count_of(*positive, *known), shown(known_of_all), terminal::percent(share)]
-        });
+        let labels = label_rows(summary, min_cell);
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
     }
-    for table in summary.unbalanced() {
-        text += &format!(
-            "\nThe counts of `{table}` do not add up: the source loses rows, or counts some twice\n"
-        );
-    }
-    if summary.files_empty > 0 {
-        text += &format!("\n{} files have nothing in them\n", terminal::count(summary.files_empty));
-    }
-    for found in &summary.unreadable {
-        let first = terminal::visible(&found.first);
-        text += &format!("\n{} rows left out, the first: {first}\n", count(found.rows));
-    }
-    for column in &summary.label_columns_ignored {
-        let column = terminal::visible(column);
-        text += &format!(
-            "\nThe column `{column}` of the labels was left out: it is an index that pandas wrote\n"
-        );
-    }
+    text += &warnings(summary, min_cell);
     if request.settings.split_by == gct::split::By::Encounter {
         text += "\nThese rules split by encounter: train with --set split.by=encounter\n";
     }
@@ -555,4 +477,98 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
         }
         None => text + "Nothing else was written.\n",
     }
+}
+
+/// A count, or how it is shown when it is too small to be shown.
+fn shown(count: Result<u64, String>) -> String {
+    count.map_or_else(|hidden| hidden, terminal::count)
+}
+
+/// What was read, dropped and kept: a row per count.
+fn count_rows(summary: &Summary, min_cell: u64) -> Vec<Vec<String>> {
+    let count = |number: u64| shown(cell(number, min_cell));
+    let count_of = |some: u64, all: u64| shown(part(some, all, min_cell));
+    let row = |name: &str, count: String| vec![name.to_owned(), count];
+    let named = |what: &str, name: &str, number: u64| {
+        vec![format!("  {what}: {}", name.replace('_', " ")), count(number)]
+    };
+    let dropped = |rules: &[(String, u64)]| -> Vec<Vec<String>> {
+        rules.iter().map(|(rule, number)| named("dropped", rule, *number)).collect()
+    };
+    let mut rows = vec![row("encounters read", shown(summary.read(min_cell)))];
+    rows.extend(dropped(&summary.dropped));
+    rows.push(row("encounters kept", count(summary.encounters_kept)));
+    rows.push(row("subjects", count(summary.subjects)));
+    let several = count_of(summary.subjects_with_several_encounters, summary.subjects);
+    rows.push(row("  with several encounters", several));
+    rows.push(row("events read", shown(summary.events_read(min_cell))));
+    rows.extend(dropped(&summary.events_dropped));
+    rows.push(row("events kept", count(summary.events_kept)));
+    rows.extend(summary.events_noted.iter().map(|(note, number)| named("noted", note, *number)));
+    if summary.links_read > 0 {
+        rows.push(row("links read", shown(summary.links_read(min_cell))));
+        rows.extend(dropped(&summary.links_dropped));
+    }
+    if summary.labels_unmatched > 0 {
+        rows.push(row("labels of no encounter", count(summary.labels_unmatched)));
+    }
+    if summary.edges > 0 {
+        rows.push(row("true edges", count(summary.edges)));
+        let with_any = count_of(summary.encounters_with_edges, summary.encounters_kept);
+        rows.push(row("  encounters with any", with_any));
+    }
+    if summary.bucketed_labs > 0 {
+        rows.push(row("labs with values in buckets", count(summary.bucketed_labs)));
+    }
+    rows
+}
+
+/// The codes of each kind: how many there are, per encounter, and too rare.
+fn code_rows(summary: &Summary, min_cell: u64) -> impl Iterator<Item = Vec<String>> {
+    CodeKind::ALL.into_iter().map(move |kind| {
+        let mean = summary.mean_codes(kind, min_cell);
+        vec![
+            kind.name().into(),
+            shown(cell(summary.vocabulary[kind], min_cell)),
+            mean.map_or_else(|hidden| hidden, |mean| format!("{mean:.2}")),
+            shown(cell(summary.rare[kind], min_cell)),
+        ]
+    })
+}
+
+/// The positives of each label, in how many encounters it is known, and its prevalence there.
+fn label_rows(summary: &Summary, min_cell: u64) -> impl Iterator<Item = Vec<String>> {
+    summary.labels.iter().map(move |(name, positive, known)| {
+        let (positive, known) =
+            (part(*positive, *known, min_cell), part(*known, summary.encounters_kept, min_cell));
+        let share = match (&positive, &known) {
+            (Ok(positive), Ok(known)) if *known > 0 => Some(*positive as f64 / *known as f64),
+            _ => None,
+        };
+        vec![name.clone(), shown(positive), shown(known), terminal::percent(share)]
+    })
+}
+
+/// What of the input was not used, and why.
+fn warnings(summary: &Summary, min_cell: u64) -> String {
+    let mut text = String::new();
+    for table in summary.unbalanced() {
+        text += &format!(
+            "\nThe counts of `{table}` do not add up: the source loses rows, or counts some twice\n"
+        );
+    }
+    if summary.files_empty > 0 {
+        text += &format!("\n{} files have nothing in them\n", terminal::count(summary.files_empty));
+    }
+    for found in &summary.unreadable {
+        let (rows, first) = (shown(cell(found.rows, min_cell)), terminal::visible(&found.first));
+        text += &format!("\n{rows} rows left out, the first: {first}\n");
+    }
+    for column in &summary.label_columns_ignored {
+        let column = terminal::visible(column);
+        text += &format!(
+            "\nThe column `{column}` of the labels was left out: it is an index that pandas wrote\n"
+        );
+    }
+    text
 }

@@ -9,6 +9,7 @@ use gct::overrides;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::sql::quoted;
 
 /// A source, ready to be used.
 #[derive(Debug, Clone)]
@@ -390,69 +391,14 @@ fn numbers(text: &str, words: &BTreeMap<String, String>) -> Option<String> {
     numbers.map(|numbers| numbers.join(","))
 }
 
-/// A text in SQL.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A name in SQL.
-pub(crate) fn named(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// Puts the values of options in the place of `$name`, but not inside of quotes and comments.
-///
-/// # Errors
-/// If there is no option of that name.
-pub(crate) fn substitute(place: &str, sql: &str, values: &BTreeMap<String, Value>) -> Result<String> {
-    let mut out = String::with_capacity(sql.len());
-    let mut rest = sql;
-    while let Some(at) = rest.find(['$', '\'', '"', '-']) {
-        let (before, from) = rest.split_at(at);
-        out += before;
-        let end = |found: Option<usize>| found.map_or(from.len(), |end| end + 2).min(from.len());
-        let taken = match from.as_bytes()[0] {
-            b'\'' => end(from[1..].find('\'')),
-            b'"' => end(from[1..].find('"')),
-            b'-' if from.starts_with("--") => from.find('\n').unwrap_or(from.len()),
-            b'-' => 1,
-            _ => {
-                let name: String =
-                    from[1..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-                let value = values.get(&name).ok_or_else(|| Error::Source {
-                    place: place.into(),
-                    problem: format!("`${name}` is not one of the options"),
-                })?;
-                out += &value.sql();
-                rest = &from[1 + name.len()..];
-                continue;
-            }
-        };
-        out += &from[..taken];
-        rest = &from[taken..];
-    }
-    Ok(out + rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn options_are_put_in_but_not_into_texts_and_comments() {
-        let values = BTreeMap::from([
-            ("hours".to_owned(), Value::Integer(-3)),
-            ("who".to_owned(), Value::Text("O'Hara".into())),
-            ("none".to_owned(), Value::Null),
-        ]);
-        let sql = "SELECT 1-$hours, '$hours', \"$who\" -- $other\nFROM t WHERE n = $who OR $none IS NULL";
-        assert_eq!(
-            substitute("", sql, &values).unwrap(),
-            "SELECT 1--3, '$hours', \"$who\" -- $other\nFROM t WHERE n = 'O''Hara' OR NULL IS NULL"
-                .replace("1--3", "1-(-3)")
-        );
-        let error = substitute("events.sql", "SELECT $nobody", &values).unwrap_err();
-        assert_eq!(error.to_string(), "events.sql: `$nobody` is not one of the options");
+    fn a_negative_number_does_not_begin_a_comment() {
+        assert_eq!(Value::Integer(-3).sql(), "(-3)");
+        assert_eq!(Value::Text("O'Hara".into()).sql(), "'O''Hara'");
     }
 
     #[test]

@@ -10,9 +10,9 @@ use gct::record::Code;
 use serde_json::json;
 
 use super::{Numbering, Steps};
-use crate::engine::text_counts;
 use crate::error::Result;
 use crate::functions::{bucket_text, bucketed};
+use crate::sql::filled;
 
 /// The buckets of all labs, and the codes that they make.
 pub(super) struct Buckets {
@@ -89,42 +89,51 @@ fn codes_of(lab: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
 impl Steps<'_> {
     /// The buckets of the encounters that are alive.
     pub(super) async fn buckets(&self, labs: &Numbering) -> Result<Buckets> {
-        let values = format!(
-            "(SELECT lab['id'] AS id, lab['value'] AS value FROM \
-              (SELECT unnest(e.lab) AS lab FROM alive e WHERE {}) WHERE lab['value'] IS NOT NULL)",
-            self.is_training()
+        let values = filled(
+            include_str!("../../steps/lab_values.sql"),
+            &[("is_training", &self.is_training("alive"))],
         );
-        let mut totals = vec![0; labs.codes.len()];
-        let counts = format!("SELECT id, count(*) AS n FROM {values} GROUP BY id");
-        for (id, total) in text_counts(&self.engine.query("counting lab values", &counts).await?) {
+        self.engine.view("lab_values", self.engine.sql(&values).await?)?;
+        let totals = self.count_values(labs.codes.len()).await?;
+        let mut bounds = vec![];
+        for range in ranges(&totals, self.engine.room() / size_of::<f64>()) {
+            let values = self.values(&totals, range).await?;
+            let bins = self.request.settings.lab_bins as usize;
+            bounds.extend(values.into_iter().map(|values| quantiles(values, bins)));
+        }
+        Ok(Buckets::new(labs.codes.clone(), bounds))
+    }
+
+    /// How many values each lab has; 0 where they are too few.
+    async fn count_values(&self, labs: usize) -> Result<Vec<usize>> {
+        let mut totals = vec![0; labs];
+        for (id, total) in self.count_by("counting lab values", "lab_values", "id", "count(*)").await? {
             // A bound of few values is nearly a value.
             if let (Ok(id), true) = (id.parse::<usize>(), total >= self.request.settings.min_cell) {
                 totals[id] = total as usize;
             }
         }
-        let mut bounds = vec![];
-        for range in ranges(&totals, self.engine.room() / size_of::<f64>()) {
-            let mut found: Vec<Vec<f64>> =
-                totals[range.clone()].iter().map(|total| Vec::with_capacity(*total)).collect();
-            let some =
-                format!("SELECT id, value FROM {values} WHERE id >= {} AND id < {}", range.start, range.end);
-            let some = self.engine.sql(&some).await?;
-            let each = |batch: RecordBatch| {
-                let values = batch.column(1).as_primitive::<Float64Type>().values();
-                for (id, value) in batch.column(0).as_primitive::<UInt32Type>().values().iter().zip(values) {
-                    let id = *id as usize;
-                    if totals[id] > 0 {
-                        found[id - range.start].push(*value);
-                    }
+        Ok(totals)
+    }
+
+    /// The values of some labs, by lab.
+    async fn values(&self, totals: &[usize], labs: Range<usize>) -> Result<Vec<Vec<f64>>> {
+        let mut found: Vec<Vec<f64>> =
+            totals[labs.clone()].iter().map(|total| Vec::with_capacity(*total)).collect();
+        let parts = [("start", &*labs.start.to_string()), ("end", &labs.end.to_string())];
+        let sql = filled(include_str!("../../steps/some_lab_values.sql"), &parts);
+        let each = |batch: RecordBatch| {
+            let values = batch.column(1).as_primitive::<Float64Type>().values();
+            for (id, value) in batch.column(0).as_primitive::<UInt32Type>().values().iter().zip(values) {
+                let id = *id as usize;
+                if totals[id] > 0 {
+                    found[id - labs.start].push(*value);
                 }
-                Ok(())
-            };
-            self.engine.each_batch("bucketing lab values", some, each).await?;
-            bounds.extend(
-                found.into_iter().map(|values| quantiles(values, self.request.settings.lab_bins as usize)),
-            );
-        }
-        Ok(Buckets::new(labs.codes.clone(), bounds))
+            }
+            Ok(())
+        };
+        self.engine.each_batch("bucketing lab values", self.engine.sql(&sql).await?, each).await?;
+        Ok(found)
     }
 }
 
@@ -147,8 +156,8 @@ fn ranges(totals: &[usize], most: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The values that cut all of them into equal parts, ascending: each the least that a share of part/parts does not exceed. Equal ones
-/// are one.
+/// The values that cut all of them into equal parts, ascending: each the least that a share of part/parts does not
+/// exceed. Equal ones are one.
 fn quantiles(mut values: Vec<f64>, parts: usize) -> Vec<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let cuts =
@@ -164,7 +173,8 @@ mod tests {
 
     #[test]
     fn bounds_are_the_least_values_that_a_share_does_not_exceed() {
-        // Of 1 2 2 2 3, the quarters end at 1.25, 2.5 and 3.75 values: all at 2. Of two times -1 and six times 0.5, at 2, 4 and 6.
+        // Of 1 2 2 2 3, the quarters end at 1.25, 2.5 and 3.75 values: all at 2. Of two times -1 and six times 0.5,
+        // at 2, 4 and 6.
         assert_eq!(quantiles(vec![2.0, 1.0, 3.0, 2.0, 2.0], 4), [2.0]);
         assert_eq!(quantiles(vec![0.5, -1.0, 0.5, 0.5, -1.0, 0.5, 0.5, 0.5], 4), [-1.0, 0.5]);
         assert_eq!(quantiles(vec![7.0], 5), [7.0]);

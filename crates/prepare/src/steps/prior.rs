@@ -26,7 +26,8 @@ impl Steps<'_> {
             .iter()
             .any(|field| field.name() == "part");
         let part = if has_part { "" } else { ", CAST(NULL AS VARCHAR) AS part" };
-        let training = format!("SELECT * FROM (SELECT *{part} FROM written) e WHERE {}", self.is_training());
+        let training =
+            format!("SELECT * FROM (SELECT *{part} FROM written) e WHERE {}", self.is_training("e"));
         let training = self.engine.sql(&training).await?;
         self.engine.view("training", training)?;
         // All of them at once, so that encounters are read once.

@@ -1,13 +1,13 @@
-//! Rules on encounters, rules on codes, and bounds of buckets depend on each other: an encounter with too few codes takes its codes
-//! out of the counts and its values out of the bounds, and a code that is too rare then can leave another encounter with too few. All
-//! of them hold for the dataset that is written. So they are applied to the encounters that are left until none is dropped any more,
-//! which ends, since no encounter comes back.
+//! Rules on encounters, rules on codes, and bounds of buckets depend on each other: an encounter with too few
+//! codes takes its codes out of the counts and its values out of the bounds, and a code that is too rare then can
+//! leave another encounter with too few. All of them hold for the dataset that is written. So they are applied to
+//! the encounters that are left until none is dropped any more, which ends, since no encounter comes back.
 
 use std::collections::BTreeMap;
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{UInt32Type, UInt64Type};
-use datafusion::common::ScalarValue;
+use datafusion::common::{Column, ScalarValue};
 use datafusion::dataframe::DataFrame;
 use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::logical_expr::{Expr, col, lit, when};
@@ -15,10 +15,11 @@ use gct::record::{Code, CodeKind, PerKind};
 
 use super::buckets::Buckets;
 use super::{Numbering, Steps, add};
-use crate::engine::{numbers, single, text_counts};
+use crate::engine::{numbers, single};
 use crate::error::Result;
 use crate::functions::{code_count, known_count, known_ids, true_edges, true_links};
 use crate::settings::Rare;
+use crate::sql::filled;
 use crate::summary::Summary;
 
 /// Links, diagnoses and treatments with new numbers of both, as edges.
@@ -110,7 +111,8 @@ impl Steps<'_> {
         Ok(settled)
     }
 
-    /// Takes the new numbers of rare codes, or gives them that of a group. A group that is itself rare is none, from then on.
+    /// Takes the new numbers of rare codes away, or gives them that of a group. A group that is itself rare is none,
+    /// from then on.
     async fn leave_out_rare(
         &self,
         settled: &mut Settled,
@@ -169,8 +171,8 @@ impl Steps<'_> {
         Ok(rule)
     }
 
-    /// The rules on how many codes an encounter has, in the order in which they are applied: name, kind, whether it is a least
-    /// number, and the number.
+    /// The rules on how many codes an encounter has, in the order in which they are applied: name, kind, whether
+    /// the number is the least allowed, and the number.
     fn rules(&self) -> Vec<(String, CodeKind, bool, u64)> {
         let settings = &self.request.settings;
         let mut rules = vec![];
@@ -185,71 +187,78 @@ impl Steps<'_> {
 
     /// Counts the encounters of a table that break a rule, with their events and links; whether there are any.
     async fn drop_encounters(&self, summary: &mut Summary, table: &str) -> Result<bool> {
-        let counts =
-            format!("SELECT dropped, count(*) AS n FROM {table} WHERE dropped IS NOT NULL GROUP BY dropped");
-        let counts = text_counts(&self.engine.query("counting encounters", &counts).await?);
-        let counts: BTreeMap<String, u64> = counts.into_iter().collect();
+        let counts = self.count_by("counting encounters", table, "dropped", "count(*)").await?;
+        let counts: BTreeMap<String, u64> = counts.into_iter().filter(|(rule, _)| !rule.is_empty()).collect();
         for (name, ..) in self.rules() {
             add(&mut summary.dropped, &name, counts.get(&name).copied().unwrap_or(0));
         }
-        let parts = format!(
-            "SELECT coalesce(sum(all_events), 0), coalesce(sum(all_links), 0) FROM {table} WHERE dropped IS NOT NULL"
-        );
-        let parts = numbers(&self.engine.query("counting events", &parts).await?);
-        add(&mut summary.events_dropped, "encounter_dropped", parts[0]);
-        add(&mut summary.links_dropped, "encounter_dropped", parts[1]);
+        let rows = filled(include_str!("../../steps/dropped_rows.sql"), &[("table", table)]);
+        let rows = numbers(&self.engine.query("counting events", &rows).await?);
+        add(&mut summary.events_dropped, "encounter_dropped", rows[0]);
+        add(&mut summary.links_dropped, "encounter_dropped", rows[1]);
         Ok(!counts.is_empty())
     }
 
-    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the codes under new numbers.
+    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the codes
+    /// under new numbers.
     pub(super) async fn accept(
         &self,
         mut settled: Settled,
         summary: &mut Summary,
     ) -> Result<PerKind<Numbering>> {
-        let known_events = CodeKind::ALL
-            .into_iter()
-            .map(|kind| known_count(settled.recorded(kind), &settled.numberings[kind].new))
-            .reduce(|sum, count| sum + count)
-            .unwrap_or_else(|| lit(0));
         let alive = self.engine.context.table("alive").await?;
-        let names: Vec<String> = alive.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let columns = names.iter().map(|name| {
-            let column = || Expr::Column(datafusion::common::Column::from_name(name));
-            Ok(match name.as_str() {
-                "links" => settled.edges(true_edges).alias("links"),
-                "dropped" => self.rule(&settled)?.alias("dropped"),
-                _ => match CodeKind::ALL.into_iter().find(|kind| kind.name() == name) {
-                    Some(kind) => settled.known(kind).alias(name),
-                    None => column(),
-                },
-            })
-        });
-        let mut columns: Vec<Expr> = columns.collect::<Result<_>>()?;
-        columns.push(known_events.alias("known_events"));
-        columns.push(cardinality(settled.edges(true_links)).alias("known_links"));
+        let columns = self.accepted_columns(&settled, &alive)?;
         self.engine.keep("applying rules", "accepted", alive.select(columns)?).await?;
         self.drop_encounters(summary, "accepted").await?;
-        let kept = "SELECT count(*) FROM accepted WHERE dropped IS NULL";
-        summary.encounters_kept = single(&self.engine.query("counting encounters", kept).await?);
+        let count = "SELECT count(*) FROM accepted WHERE dropped IS NULL";
+        summary.encounters_kept = single(&self.engine.query("counting encounters", count).await?);
         let kept = self.engine.sql("SELECT * FROM accepted WHERE dropped IS NULL").await?;
-        // Codes that are left get dense numbers, in the order that they have.
         for kind in CodeKind::ALL {
             let numbering = &mut settled.numberings[kind];
             let counts = self.count_codes(kept.clone(), kind.name(), numbering.codes.len()).await?;
-            let mut next = 0;
-            let dense = counts.iter().map(|count| {
-                next += u32::from(*count > 0);
-                (*count > 0).then(|| next - 1)
-            });
-            numbering.new = dense.collect();
-            numbering.codes.iter_mut().zip(&counts).for_each(|(code, count)| code.count = *count);
-            summary.vocabulary[kind] = u64::from(next);
+            number_densely(numbering, &counts);
+            summary.vocabulary[kind] = numbering.new.iter().flatten().count() as u64;
             let total: u64 = counts.iter().sum();
             summary.codes_per_encounter[kind] = total as f64 / summary.encounters_kept.max(1) as f64;
         }
         Ok(settled.numberings)
     }
+
+    /// The columns of `accepted`: those of `alive` with known codes and edges between them, the rule that drops an
+    /// encounter, and how many of its events and links are known.
+    fn accepted_columns(&self, settled: &Settled, alive: &DataFrame) -> Result<Vec<Expr>> {
+        let column = |name: &String| {
+            let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == name);
+            Ok(match (name.as_str(), kind) {
+                ("links", _) => settled.edges(true_edges).alias("links"),
+                ("dropped", _) => self.rule(settled)?.alias("dropped"),
+                (_, Some(kind)) => settled.known(kind).alias(name),
+                (_, None) => Expr::Column(Column::from_name(name)),
+            })
+        };
+        let fields = alive.schema().fields();
+        let mut columns: Vec<Expr> =
+            fields.iter().map(|field| column(field.name())).collect::<Result<_>>()?;
+        let known_events = CodeKind::ALL
+            .into_iter()
+            .map(|kind| known_count(settled.recorded(kind), &settled.numberings[kind].new))
+            .reduce(|sum, count| sum + count)
+            .unwrap_or_else(|| lit(0));
+        columns.push(known_events.alias("known_events"));
+        columns.push(cardinality(settled.edges(true_links)).alias("known_links"));
+        Ok(columns)
+    }
+}
+
+/// Gives the codes that occur numbers from 0 on, in the order that they have, and their counts.
+fn number_densely(numbering: &mut Numbering, counts: &[u64]) {
+    let mut next = 0;
+    let dense = counts.iter().map(|count| {
+        next += u32::from(*count > 0);
+        (*count > 0).then(|| next - 1)
+    });
+    numbering.new = dense.collect();
+    numbering.codes.iter_mut().zip(counts).for_each(|(code, count)| code.count = *count);
 }
 
 /// Adds the code that stands for rare ones; its number.

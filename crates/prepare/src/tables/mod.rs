@@ -12,7 +12,8 @@ use crate::columns::data_type;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::{File, Place};
-use crate::source::{Column, ColumnKind, Source, Table, Value, named};
+use crate::source::{Column, ColumnKind, Source, Table, Value};
+use crate::sql::named;
 
 mod reader;
 

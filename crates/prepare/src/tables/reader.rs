@@ -20,7 +20,8 @@ use crate::engine::{Engine, Progress, single, text_counts};
 use crate::error::{Error, Result, nearest};
 use crate::files::{File, Format, store_error, unreadable};
 use crate::locate::{self, Dialect, For, Looked};
-use crate::source::{Column, ColumnKind, Table, named};
+use crate::source::{Column, ColumnKind, Table};
+use crate::sql::named;
 
 /// What the engine takes for a quote where there is none: a byte that no text has.
 const NO_QUOTE: u8 = 8;

@@ -1,0 +1,196 @@
+//! The source's relations, and its encounters with the user's labels.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+
+use super::input::{Query, queries};
+use super::{Steps, add};
+use crate::engine::single;
+use crate::error::{Error, Result};
+use crate::sql::{filled, named};
+use crate::summary::{self, Summary};
+use crate::tables;
+
+/// Columns of `encounters` that are not labels.
+const FIXED: [&str; 8] =
+    ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped", "from_table"];
+
+/// Names that a user's labels cannot have beside those.
+const RESERVED: [&str; 9] = [
+    "end",
+    "dropped",
+    "links",
+    "given_id",
+    "from_table",
+    "all_events",
+    "known_events",
+    "all_links",
+    "known_links",
+];
+
+/// A column that the source may leave out: its name, and what stands in for it.
+pub(super) type Optional = (&'static str, &'static str);
+
+/// No text.
+pub(super) const NO_TEXT: &str = "CAST(NULL AS VARCHAR)";
+
+/// No time.
+const NO_TIME: &str = "arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
+
+/// Columns of `source_encounters` that the source may leave out.
+const OPTIONAL: [Optional; 5] = [
+    ("start", NO_TIME),
+    ("prediction_time", NO_TIME),
+    ("part", NO_TEXT),
+    ("dropped", NO_TEXT),
+    ("from_table", NO_TEXT),
+];
+
+impl Steps<'_> {
+    /// The results of the source's queries: views are computed, the relations get names.
+    pub(super) async fn relations(&mut self) -> Result<()> {
+        for query in queries(&self.request.source)? {
+            let frame = query.plan(self.engine, &self.values).await?;
+            if query.is_view {
+                let step = format!("making {}", query.name.replace('_', " "));
+                self.engine.keep(&step, query.name, frame).await?;
+                continue;
+            }
+            check_columns(&query, &frame)?;
+            if query.name == "encounters" {
+                self.labels = labels(&query, &frame)?;
+            }
+            self.has_links |= query.name == "links";
+            self.engine.view(&format!("source_{}", query.name), frame)?;
+        }
+        Ok(())
+    }
+
+    /// Columns of a relation, with what stands in for those that it does not have.
+    pub(super) async fn columns(&self, relation: &str, wanted: &[Optional]) -> Result<String> {
+        let frame = self.engine.context.table(relation).await?;
+        let columns = wanted.iter().map(|(name, absent)| {
+            let has = frame.schema().fields().iter().any(|field| field.name() == name);
+            if has { named(name) } else { format!("{absent} AS {}", named(name)) }
+        });
+        Ok(columns.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The source's encounters, with the user's labels, kept on disk.
+    pub(super) async fn encounters(&mut self, summary: &mut Summary) -> Result<()> {
+        let own = after_commas(&self.labels);
+        let columns = self.columns("source_encounters", &OPTIONAL).await? + &own;
+        let (mut labels, mut join_labels) = (own, "");
+        if let Some(file) = &self.request.settings.labels {
+            let differences = &self.request.differences;
+            let given =
+                tables::register_labels(self.engine, file, differences, &self.labels, &RESERVED).await?;
+            labels += &after_commas(&given.names);
+            self.labels.extend(given.names);
+            summary.label_columns_ignored = given.ignored;
+            join_labels = include_str!("../../steps/join_labels.sql");
+        }
+        let limit = match self.request.settings.limit {
+            Some(limit) => format!("ORDER BY encounter_id LIMIT {limit}"),
+            None => String::new(),
+        };
+        let sql = filled(
+            include_str!("../../steps/encounters.sql"),
+            &[("columns", &columns), ("labels", &labels), ("limit", &limit), ("join_labels", join_labels)],
+        );
+        let frame = self.engine.sql(&sql).await?;
+        self.engine.keep("reading encounters", "encounters", frame).await?;
+        self.check_encounters().await?;
+        if let Some(file) = &self.request.settings.labels {
+            self.match_labels(file, summary).await?;
+        }
+        self.count_encounters(summary).await
+    }
+
+    /// Refuses identifiers that occur twice.
+    async fn check_encounters(&self) -> Result<()> {
+        let repeated = include_str!("../../steps/repeated_encounters.sql");
+        match single(&self.engine.query("checking encounters", repeated).await?) {
+            0 => Ok(()),
+            count => Err(Error::Damaged {
+                file: self.request.input.clone(),
+                problem: format!("{count} encounters have the identifier of another; each may occur once"),
+            }),
+        }
+    }
+
+    async fn count_encounters(&self, summary: &mut Summary) -> Result<()> {
+        let step = "counting encounters";
+        for (rule, count) in self.count_by(step, "encounters", "dropped", "count(*)").await? {
+            summary.encounters_read += count;
+            // One of them would get the codes of the other.
+            if rule == "two_subjects" {
+                let count = summary::shown(count, self.request.settings.min_cell);
+                return Err(Error::TwoSubjects { input: self.request.input.clone(), count });
+            }
+            add(&mut summary.dropped, &rule, count);
+        }
+        let tables = self.count_by(step, "encounters", "from_table", "count(*)").await?;
+        for (table, count) in tables.into_iter().filter(|(table, _)| !table.is_empty()) {
+            summary.tables.entry(table).or_default().encounters = Some(count);
+        }
+        Ok(())
+    }
+
+    /// Counts the user's labels that are of no encounter.
+    async fn match_labels(&self, file: &str, summary: &mut Summary) -> Result<()> {
+        let settings = &self.request.settings;
+        // What a limit leaves out is no mistake.
+        let encounters = if settings.limit.is_some() { "source_encounters" } else { "encounters" };
+        let all = single(&self.engine.query("matching labels", "SELECT count(*) FROM given_labels").await?);
+        let unmatched =
+            filled(include_str!("../../steps/unmatched_labels.sql"), &[("encounters", encounters)]);
+        summary.labels_unmatched = single(&self.engine.query("matching labels", &unmatched).await?);
+        let shown = |count: u64| summary::shown(count, settings.min_cell);
+        let (unmatched, labels) = (shown(summary.labels_unmatched), shown(all));
+        if summary.labels_unmatched == all {
+            let (file, input) = (file.to_owned(), self.request.input.clone());
+            return Err(Error::OtherLabels { file, labels, input });
+        }
+        if settings.strict && summary.labels_unmatched > 0 {
+            let problem = format!("{file}: {unmatched} of {labels} labels are of no encounter");
+            return Err(Error::Strict { problem });
+        }
+        Ok(())
+    }
+}
+
+/// Names as columns of SQL, each after a comma.
+fn after_commas(names: &[String]) -> String {
+    names.iter().map(|name| format!(", {}", named(name))).collect()
+}
+
+/// Refuses a relation without a column that all sources have.
+fn check_columns(query: &Query<'_>, frame: &DataFrame) -> Result<()> {
+    let wanted: &[&str] = match query.name {
+        "encounters" => &["encounter_id", "subject_id"],
+        "events" => &["encounter_id", "kind", "code"],
+        _ => &["encounter_id", "cause", "effect"],
+    };
+    let found: Vec<&str> = frame.schema().fields().iter().map(|field| field.name().as_str()).collect();
+    match wanted.iter().find(|column| !found.contains(column)) {
+        Some(missing) => Err(Error::Source {
+            place: query.file.clone(),
+            problem: format!("its result has no column `{missing}`; it has: {}", found.join(", ")),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The labels among the columns of the source's encounters.
+fn labels(query: &Query<'_>, frame: &DataFrame) -> Result<Vec<String>> {
+    let fields = frame.schema().fields().iter().filter(|field| !FIXED.contains(&field.name().as_str()));
+    let label = |name: &String, found: &DataType| match found {
+        DataType::Boolean => Ok(name.clone()),
+        _ => Err(Error::Source {
+            place: query.file.clone(),
+            problem: format!("column `{name}` is a label and must be boolean, not {found}"),
+        }),
+    };
+    fields.map(|field| label(field.name(), field.data_type())).collect()
+}

@@ -1,0 +1,182 @@
+//! The input of a preparation: the tables that the source's queries read, and the values of its options.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::fhir;
+use crate::files::Place;
+use crate::settings::Request;
+use crate::source::{Choice, ChoiceKind, Flatten, Source, Value};
+use crate::sql::substitute;
+use crate::summary::{Summary, TableCounts};
+use crate::tables::{self, Tables};
+
+/// A query of a source.
+pub(super) struct Query<'a> {
+    pub(super) name: &'a str,
+    /// The file that it is in, for messages.
+    pub(super) file: String,
+    sql: &'a str,
+    /// Whether other queries read its result, and nothing else does.
+    pub(super) is_view: bool,
+}
+
+impl Query<'_> {
+    /// Plans it with these values in place of its `$names`.
+    pub(super) async fn plan(
+        &self,
+        engine: &Engine<'_>,
+        values: &BTreeMap<String, Value>,
+    ) -> Result<DataFrame> {
+        plan(engine, &self.file, self.sql, values).await
+    }
+}
+
+/// The queries of a source: views in their order, then the relations.
+pub(super) fn queries(source: &Source) -> Result<Vec<Query<'_>>> {
+    let folder = source.place.trim_end_matches("source.toml");
+    let query = |name, sql, is_view| Query { name, file: format!("{folder}{name}.sql"), sql, is_view };
+    let mut queries = vec![];
+    for view in &source.description.views {
+        queries.push(query(view.as_str(), source.builtin_text(&format!("{view}.sql"))?, true));
+    }
+    queries.push(query("encounters", source.encounters.as_str(), false));
+    queries.push(query("events", source.events.as_str(), false));
+    queries.extend(source.links.as_deref().map(|links| query("links", links, false)));
+    Ok(queries)
+}
+
+async fn plan(
+    engine: &Engine<'_>,
+    file: &str,
+    sql: &str,
+    values: &BTreeMap<String, Value>,
+) -> Result<DataFrame> {
+    let refuse = |problem: String| Error::Source { place: file.into(), problem };
+    let sql = substitute(sql, |name| values.get(name).map(Value::sql))
+        .map_err(|name| refuse(format!("`${name}` is not one of the options")))?;
+    // No query has run yet, so the engine's words hold no values.
+    engine.foreign_sql(&sql).await.map_err(|error| refuse(error.strip_backtrace()))
+}
+
+/// What the queries of a source can speak of, once its tables are read.
+pub(super) struct Input {
+    /// The values of the source's options.
+    pub(super) options: BTreeMap<String, Value>,
+    /// The same, and which tables there are.
+    pub(super) values: BTreeMap<String, Value>,
+}
+
+/// Reads the tables that the source's queries need.
+pub(super) async fn read(engine: &Engine<'_>, request: &Request, summary: &mut Summary) -> Result<Input> {
+    let place = Place::list(&engine.context, &request.input).await?;
+    tables::outline(engine, &request.source)?;
+    let place = match request.source.description.flatten {
+        Some(Flatten::Fhir) => flatten(engine, request, place, summary).await?,
+        None => place,
+    };
+    let mut tables = Tables::new(engine, &request.source, place, &request.differences).await?;
+    let presence = tables.presence().await?;
+    let options = found_options(engine, request, &mut tables, &presence).await?;
+    let values = merged(&options, &presence);
+    tables.read(&needed_tables(engine, request, &values).await?, &values).await?;
+    let found = tables.finish().await?;
+    summary.tables = found.rows.into_iter().map(|(name, rows)| (name, TableCounts::new(rows))).collect();
+    summary.count_unreadable(found.unreadable);
+    summary.options = options.iter().map(|(name, value)| (name.clone(), value.json())).collect();
+    match summary.unreadable.first() {
+        Some(found) if request.settings.strict => Err(Error::Strict { problem: found.first.clone() }),
+        _ => Ok(Input { options, values }),
+    }
+}
+
+/// Makes tables of records that are none; where these are.
+async fn flatten(
+    engine: &Engine<'_>,
+    request: &Request,
+    place: Place,
+    summary: &mut Summary,
+) -> Result<Place> {
+    // Which tables there will be is not known yet.
+    let all = request.source.description.tables.keys();
+    let all = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
+    let needed = needed_tables(engine, request, &merged(&request.options, &all)).await?;
+    let (flat, found) = fhir::flatten(engine, &request.source, &place, &needed).await?;
+    (summary.resources, summary.files_empty) = (found.resources, found.files_empty);
+    summary.unreadable = found.unreadable;
+    Ok(flat)
+}
+
+/// The values of options, with others that queries can speak of.
+fn merged(options: &BTreeMap<String, Value>, more: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    more.iter().chain(options).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The tables that the queries of a source read with these values. While an option is not known, all of them.
+async fn needed_tables(
+    engine: &Engine<'_>,
+    request: &Request,
+    values: &BTreeMap<String, Value>,
+) -> Result<BTreeSet<String>> {
+    let description = &request.source.description;
+    if description.options.iter().any(|(name, choice)| choice.is_open(&values[name])) {
+        return Ok(description.tables.keys().cloned().collect());
+    }
+    let mut needed = BTreeSet::new();
+    for query in queries(&request.source)? {
+        let frame = query.plan(engine, values).await?;
+        if query.is_view {
+            engine.outline(query.name, frame.schema().inner().clone())?;
+        }
+        let refuse =
+            |error: DataFusionError| Error::Source { place: query.file, problem: error.strip_backtrace() };
+        needed.extend(Engine::tables_of(frame).map_err(refuse)?);
+    }
+    Ok(needed)
+}
+
+/// The options, with those that a query finds.
+async fn found_options(
+    engine: &Engine<'_>,
+    request: &Request,
+    tables: &mut Tables<'_>,
+    presence: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>> {
+    let mut options = request.options.clone();
+    for (name, choice) in &request.source.description.options {
+        if let (true, Some(sql)) = (choice.is_open(&options[name]), &choice.default_sql) {
+            let file = &request.source.place;
+            let values = merged(&options, presence);
+            let needed = Engine::tables_of(plan(engine, file, sql, &values).await?)?;
+            tables.read(&needed, &values).await?;
+            let frame = plan(engine, file, sql, &values).await?;
+            let found = engine.run("looking at the tables", frame).await?;
+            options.insert(name.clone(), found_value(&found, choice));
+        }
+    }
+    Ok(options)
+}
+
+fn found_value(found: &[RecordBatch], choice: &Choice) -> Value {
+    let Some(batch) = found.iter().find(|batch| batch.num_rows() > 0) else { return Value::Null };
+    let column =
+        cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("a value as text: {error}"));
+    let column = column.as_string::<i32>();
+    if column.is_null(0) {
+        return Value::Null;
+    }
+    let text = column.value(0);
+    match choice.kind {
+        ChoiceKind::Flag => Value::Flag(text == "true"),
+        ChoiceKind::Integer => text.parse().map_or(Value::Null, Value::Integer),
+        ChoiceKind::Number => text.parse().map_or(Value::Null, Value::Number),
+        ChoiceKind::Text => Value::Text(text.into()),
+    }
+}

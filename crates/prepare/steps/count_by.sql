@@ -1,0 +1,1 @@
+SELECT $column, CAST($count AS BIGINT) AS n FROM $table GROUP BY $column ORDER BY $column

@@ -1,0 +1,11 @@
+-- The codes of each encounter, as numbers.
+SELECT
+    events.encounter_id,
+    array_agg(codes.id) FILTER (WHERE events.kind = 'diagnosis') AS diagnosis,
+    array_agg(codes.id) FILTER (WHERE events.kind = 'treatment') AS treatment,
+    array_agg($lab) FILTER (WHERE events.kind = 'lab') AS lab,
+    count(*) AS events
+FROM events
+JOIN codes ON events.kind = codes.kind AND events.code = codes.code
+WHERE events.dropped IS NULL $and_share
+GROUP BY events.encounter_id

@@ -1,0 +1,1 @@
+SELECT id, value FROM lab_values WHERE id >= $start AND id < $end
