@@ -39,6 +39,20 @@ pub enum By {
     Encounter,
 }
 
+impl By {
+    /// All of them.
+    pub const ALL: [By; 3] = [By::Recorded, By::Subject, By::Encounter];
+
+    /// Its name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Recorded => "recorded",
+            By::Subject => "subject",
+            By::Encounter => "encounter",
+        }
+    }
+}
+
 /// How to split.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,7 +134,8 @@ impl Split {
                     Some(false) => Stratum::Negative,
                     None => Stratum::Unknown,
                 };
-                let best = members.entry(split.hash(&encounter)).or_insert(stratum);
+                let hash = split.hash(encounter.subject.as_str(), encounter.id.as_str());
+                let best = members.entry(hash).or_insert(stratum);
                 *best = stratum.max(*best);
             }
             split.strata = Some(Strata::new(members));
@@ -141,10 +156,15 @@ impl Split {
 
     /// Where an encounter belongs.
     pub fn part(&self, encounter: &Encounter) -> Part {
-        if let (By::Recorded, Some(part)) = (self.settings.by, encounter.part) {
+        self.part_of(encounter.part, encounter.subject.as_str(), encounter.id.as_str())
+    }
+
+    /// Where an encounter belongs, by the part that its source recorded and its identifiers: all that counts.
+    pub fn part_of(&self, recorded: Option<Part>, subject: &str, encounter: &str) -> Part {
+        if let (By::Recorded, Some(part)) = (self.settings.by, recorded) {
             return part;
         }
-        let hash = self.hash(encounter);
+        let hash = self.hash(subject, encounter);
         let bounds = self.strata.as_ref().map_or(BOUNDS, |strata| strata.bounds(hash));
         if hash < bounds.train {
             Part::Train
@@ -155,8 +175,8 @@ impl Split {
         }
     }
 
-    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. `progress` is called after each of them,
-    /// and can end it with an error.
+    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. `progress` is called
+    /// after each of them, and can end it with an error.
     ///
     /// # Errors
     /// If the dataset cannot be read or the file cannot be written.
@@ -179,10 +199,10 @@ impl Split {
         dataset::write_table(path, overwrite, columns)
     }
 
-    fn hash(&self, encounter: &Encounter) -> u64 {
+    fn hash(&self, subject: &str, encounter: &str) -> u64 {
         let id = match self.settings.by {
-            By::Recorded | By::Subject => encounter.subject.as_str(),
-            By::Encounter => encounter.id.as_str(),
+            By::Recorded | By::Subject => subject,
+            By::Encounter => encounter,
         };
         hash(self.settings.seed, id)
     }

@@ -1,9 +1,10 @@
-//! Functions that the queries use beside those of the engine. They are registered by name and carry no state, so that a plan
-//! with them can be sent to another machine.
+//! Functions that the queries use beside those of the engine. They are registered by name and carry no state, so
+//! that a plan with them can be sent to another machine.
 
 mod bucketed;
 mod code_count;
 mod edges;
+mod is_training;
 mod known_ids;
 mod line_breaks;
 mod moment;
@@ -30,6 +31,7 @@ pub fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(text::Changed::clean()));
     context.register_udf(ScalarUDF::from(text::Changed::identifier()));
     context.register_udf(ScalarUDF::from(text::Changed::lowered()));
+    context.register_udf(ScalarUDF::from(is_training::IsTraining::default()));
     context.register_udf(ScalarUDF::from(share::Share::default()));
     context.register_udf(ScalarUDF::from(moment::Moment::of_time()));
     context.register_udf(ScalarUDF::from(moment::Moment::of_day()));

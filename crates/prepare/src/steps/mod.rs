@@ -42,7 +42,6 @@ use std::path::Path;
 
 use gct::dataset::Assembly;
 use gct::record::Code;
-use gct::split::By;
 
 use crate::engine::{Engine, Listener, text_counts};
 use crate::error::{Error, Result};
@@ -142,20 +141,9 @@ impl<'a> Steps<'a> {
 
     /// The training encounters, as a condition on a table of encounters.
     fn is_training(&self, table: &str) -> String {
-        let id = match self.request.settings.split_by {
-            By::Encounter => "encounter_id",
-            _ => "subject_id",
-        };
-        let seed = self.request.settings.split_seed;
-        // The first 8 of 10 parts of all hashes, as `gct::split` has them.
-        // The source's own split counts as long as nothing else is asked for.
-        let recorded = match self.request.settings.split_by {
-            By::Recorded => format!("{table}.part = 'train'"),
-            _ => "NULL".into(),
-        };
-        format!(
-            "coalesce({recorded}, encode(sha256(concat('gct-split-1', chr(0), '{seed}', chr(0), \
-             {table}.{id})), 'hex') < 'cccccccccccccccc')"
-        )
+        let settings = &self.request.settings;
+        let (by, seed) = (settings.split_by.name(), settings.split_seed);
+        let columns = ["part", "subject_id", "encounter_id"].map(|column| format!("{table}.{column}"));
+        format!("is_training('{by}', '{seed}', {})", columns.join(", "))
     }
 }
