@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source};
-use super::read::Dataset;
+use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
+use super::read::{Encounters, open_encounters, read_vocabulary};
 use super::write::write_vocabulary;
 use crate::error::Result;
 use crate::files::{FileEntry, Overwrite, PendingFolder};
 use crate::record::{CodeKind, PerKind, Vocabulary};
 
-/// A dataset folder in the making, whose `encounters.parquet` a query engine writes. Dropped before [`Assembly::finish`], it leaves
-/// nothing behind.
+/// A dataset folder in the making, whose `encounters.parquet` a query engine writes. Dropped before
+/// [`Assembly::finish`], it leaves nothing behind.
 pub struct Assembly {
     folder: PendingFolder,
 }
@@ -39,8 +39,9 @@ impl Assembly {
         self.folder().join(ENCOUNTERS)
     }
 
-    /// Reads every encounter that was written, refuses what is not as it should be, counts the codes, and puts the folder in
-    /// its place. `progress` hears now and then how many encounters have been read, and can end it with an error.
+    /// Reads every encounter that was written, refuses what is not as it should be, and puts the folder in its
+    /// place. This is where codes are counted: the counts of the vocabulary are filled in. `progress` hears now and
+    /// then how many encounters have been read, and can end it with an error.
     ///
     /// # Errors
     /// If a row is bad, the disk refuses, or `progress` says so; then nothing is left behind.
@@ -53,36 +54,40 @@ impl Assembly {
         progress: &dyn Fn(u64) -> Result<()>,
     ) -> Result<Manifest> {
         let folder = self.folder.path();
-        let mut manifest = Manifest {
-            schema_version: SCHEMA_VERSION,
-            program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
-            source,
-            encounters,
-            vocabulary: PerKind::from_fn(|kind| vocabulary[kind].len() as u64),
-            codes: PerKind::default(),
-            with_edges: 0,
-            labels,
-            files: Files {
-                encounters: FileEntry::of(&self.encounters())?,
-                vocabulary: write_vocabulary(folder, &vocabulary)?,
-            },
-        };
-        for kind in CodeKind::ALL {
-            vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
-        }
-        let written = Dataset::with_manifest(folder, manifest.clone())?;
-        for (row, encounter) in (1..).zip(written.encounters()?) {
+        let sizes = PerKind::from_fn(|kind| vocabulary[kind].len() as u64);
+        let mut counts = PerKind::from_fn(|kind| vec![0; vocabulary[kind].len()]);
+        let mut with_edges = 0;
+        let table = open_encounters(folder, &labels, encounters)?;
+        for (row, encounter) in (1..).zip(Encounters::read(&table, sizes, &labels, true)?) {
             let encounter = encounter?;
             for kind in CodeKind::ALL {
-                encounter.codes[kind].iter().for_each(|id| vocabulary[kind][*id as usize].count += 1);
-                manifest.codes[kind] += encounter.codes[kind].len() as u64;
+                encounter.codes[kind].iter().for_each(|id| counts[kind][*id as usize] += 1);
             }
-            manifest.with_edges += u64::from(encounter.edges.is_some());
+            with_edges += u64::from(encounter.edges.is_some());
             if row % 4096 == 0 {
                 progress(row)?;
             }
         }
-        manifest.files.vocabulary = write_vocabulary(folder, &vocabulary)?;
+        for kind in CodeKind::ALL {
+            vocabulary[kind].iter_mut().zip(&counts[kind]).for_each(|(code, count)| code.count = *count);
+        }
+        let files = Files {
+            encounters: FileEntry::of(&self.encounters())?,
+            vocabulary: write_vocabulary(folder, &vocabulary)?,
+        };
+        // Codes are of the source, and can be what a vocabulary does not allow.
+        read_vocabulary(&folder.join(VOCABULARY), sizes)?;
+        let manifest = Manifest {
+            schema_version: SCHEMA_VERSION,
+            program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
+            source,
+            encounters,
+            vocabulary: sizes,
+            codes: PerKind::from_fn(|kind| counts[kind].iter().sum()),
+            with_edges,
+            labels,
+            files,
+        };
         manifest.write(folder)?;
         self.folder.commit()?;
         Ok(manifest)

@@ -62,13 +62,9 @@ impl Dataset {
         Dataset::with_manifest(folder, manifest)
     }
 
-    pub(super) fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
+    fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
         let vocabulary = read_vocabulary(&folder.join(VOCABULARY), manifest.vocabulary)?;
-        let columns = schema::encounters(&manifest.labels);
-        let encounters = Table::open(folder.join(ENCOUNTERS), &columns, Some(manifest.encounters))?;
-        for column in schema::optional_columns() {
-            encounters.has(&column)?;
-        }
+        let encounters = open_encounters(folder, &manifest.labels, manifest.encounters)?;
         Ok(Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters })
     }
 
@@ -125,16 +121,33 @@ impl Dataset {
 
     /// [`Dataset::encounters`]; if not `edges`, as if none were known, which takes less time.
     pub(crate) fn encounters_with(&self, edges: bool) -> Result<Encounters> {
+        Encounters::read(&self.encounters, self.manifest.vocabulary, &self.manifest.labels, edges)
+    }
+}
+
+/// The file of encounters in a folder, whose columns and number of rows are as they should be.
+pub(super) fn open_encounters(folder: &Path, labels: &[String], rows: u64) -> Result<Table> {
+    let encounters = Table::open(folder.join(ENCOUNTERS), &schema::encounters(labels), Some(rows))?;
+    for column in schema::optional_columns() {
+        encounters.has(&column)?;
+    }
+    Ok(encounters)
+}
+
+impl Encounters {
+    /// Reads a file of encounters for vocabularies of these sizes; if not `edges`, as if none were known.
+    pub(super) fn read(
+        table: &Table,
+        vocabulary: PerKind<u64>,
+        labels: &[String],
+        edges: bool,
+    ) -> Result<Self> {
         let left_out = [DIAGNOSIS_TREATMENT.name, TREATMENT_LAB.name];
+        let (path, labels) = (table.path.clone(), labels.to_vec());
         Ok(Encounters {
-            batches: self.encounters.batches_with(|name| edges || !left_out.contains(&name))?,
-            decoder: Decoder {
-                path: self.encounters.path.clone(),
-                vocabulary: self.manifest.vocabulary,
-                labels: self.manifest.labels.clone(),
-                edges,
-            },
-            ids: UniqueIds { table: self.encounters.clone(), hashes: FxHashSet::default() },
+            batches: table.batches_with(|name| edges || !left_out.contains(&name))?,
+            decoder: Decoder { path, vocabulary, labels, edges },
+            ids: UniqueIds { table: table.clone(), hashes: FxHashSet::default() },
             decoded: Vec::new().into_iter(),
             rows: 0,
             failed: false,

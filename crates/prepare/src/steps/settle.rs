@@ -250,7 +250,7 @@ impl Steps<'_> {
     }
 }
 
-/// Gives the codes that occur numbers from 0 on, in the order that they have, and their counts.
+/// Gives the codes that occur numbers from 0 on, in the order that they have.
 fn number_densely(numbering: &mut Numbering, counts: &[u64]) {
     let mut next = 0;
     let dense = counts.iter().map(|count| {
@@ -258,7 +258,6 @@ fn number_densely(numbering: &mut Numbering, counts: &[u64]) {
         (*count > 0).then(|| next - 1)
     });
     numbering.new = dense.collect();
-    numbering.codes.iter_mut().zip(counts).for_each(|(code, count)| code.count = *count);
 }
 
 /// Adds the code that stands for rare ones; its number.
