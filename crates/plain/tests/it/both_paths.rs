@@ -134,7 +134,7 @@ fn fast<T: Number>(model: &Model<T>, batch: &[Example], pass: Pass) -> (Outcome,
 
 /// The largest difference between the two paths, relative to the largest number of its kind.
 fn deviation<T: Number>(config: &Config, head: &HeadConfig) -> f64 {
-    let labels = |at: usize| vec![Some(at % 3 == 0), (at > 2).then_some(at % 2 == 0)];
+    let labels = |at: usize| vec![Some(at.is_multiple_of(3)), (at > 2).then_some(at.is_multiple_of(2))];
     let batch: Vec<Example> = (batch(*head == HeadConfig::HiddenDiagnosis).into_iter().enumerate())
         .map(|(at, example)| example.with_labels(labels(at)))
         .collect();
