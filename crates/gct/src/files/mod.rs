@@ -1,11 +1,11 @@
 //! Files and folders, for everybody who reads or writes them.
 //!
 //! - A file or folder that this program writes appears whole or not at all: it is written under a temporary
-//!   name in the same folder, synced and renamed ([`write_text`], `PendingFolder`).
+//!   name in the same folder, synced and renamed (`write_text`, `PendingFolder`).
 //! - Its writer holds a lock on the temporary name until then, so that the next command removes what a killed
-//!   one left ([`TemporaryFolder`]).
+//!   one left (`TemporaryFolder`).
 //! - A folder that is replaced is never lost (`replace.rs`).
-//! - Only regular files are read, and a decoder that panics has met a damaged file ([`open`], [`decode`]).
+//! - Only regular files are read, and a decoder that panics has met a damaged file (`open`, `decode`).
 
 mod check;
 mod file;

@@ -3,9 +3,9 @@
 //!
 //! | question | tasks | what is predicted | head | loss | chosen by |
 //! |---|---|---|---|---|---|
-//! | [`Question::Edges`] | `graph_reconstruction` | which pairs of nodes are connected | inner products | binary cross entropy over all ordered pairs | AUCPR |
-//! | [`Question::Labels`] | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
-//! | [`Question::HiddenDiagnosis`] | `masked_diagnosis` | which diagnosis is hidden | linear | cross entropy | accuracy |
+//! | `Question::Edges` | `graph_reconstruction` | which pairs of nodes are connected | inner products | binary cross entropy over all ordered pairs | AUCPR |
+//! | `Question::Labels` | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
+//! | `Question::HiddenDiagnosis` | `masked_diagnosis` | which diagnosis is hidden | linear | cross entropy | accuracy |
 //!
 //! Encounters have the labels of the question, in its order, and no others. Where none of them is known, or no edge, there is no answer
 //! to learn from or to compare with, and the encounter is left out. With several labels, metrics are over all of them together.
