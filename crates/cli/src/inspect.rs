@@ -8,7 +8,7 @@ use gct::ceiling::{Ceiling, JOINT_HELD_OUT};
 use gct::dataset::Dataset;
 use gct::paper;
 use gct::question::{Labels, Question};
-use gct::record::{CodeKind, PerKind};
+use gct::record::CodeKind;
 use gct::split::Part;
 use gct::statistics::{self, CodeStatistics, Statistics};
 use gct::synth::Findings;
@@ -43,11 +43,6 @@ const AFTER_HELP: &str = "Examples:
 A code gives a label away if at least 10 encounters of the training split have it (or lack it), most of these
 have the same value of the label, and the odds of that value are at least 10 times those of the base rate, at
 the lower end of a 95 % interval (LR, the likelihood ratio). It is a list to look at, not a test.";
-
-/// The synthetic column of the paper's Table 1.
-const PAPER_ENCOUNTERS: u64 = 50_000;
-const PAPER_VOCABULARY: u64 = 1_000;
-const PAPER_PER_ENCOUNTER: PerKind<f64> = PerKind { diagnosis: 7.93, treatment: 14.59, lab: 21.31 };
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let dataset = Dataset::open(&arguments.data)?;
@@ -85,24 +80,20 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 /// The paper's Table 1, with its own column beside ours where the two can be compared.
 fn table_1(statistics: &Statistics, synthetic: bool) -> String {
-    let mut rows = vec![("encounters".to_owned(), count(statistics.encounters), count(PAPER_ENCOUNTERS))];
+    let mut rows = vec![("encounters".to_owned(), count(statistics.encounters))];
     for kind in CodeKind::ALL {
-        let codes = &statistics.codes[kind];
-        rows.push((format!("{} codes", kind.name()), count(codes.vocabulary), count(PAPER_VOCABULARY)));
+        rows.push((format!("{} codes", kind.name()), count(statistics.codes[kind].vocabulary)));
     }
     for kind in CodeKind::ALL {
-        let (ours, paper) = (statistics.codes[kind].per_encounter, PAPER_PER_ENCOUNTER[kind]);
-        rows.push((
-            format!("{} codes per encounter", kind.name()),
-            format!("{ours:.2}"),
-            format!("{paper:.2}"),
-        ));
+        let mean = statistics.codes[kind].per_encounter;
+        rows.push((format!("{} codes per encounter", kind.name()), format!("{mean:.2}")));
     }
     if synthetic {
-        let rows = rows.into_iter().map(|(what, ours, paper)| vec![what, ours, paper]);
+        let papers = paper::COUNTS.into_iter().map(|(_, synthetic, _)| synthetic.to_owned());
+        let rows = rows.into_iter().zip(papers).map(|((what, ours), papers)| vec![what, ours, papers]);
         terminal::table(&["", "this dataset", "the paper's"], rows)
     } else {
-        terminal::table(&["", "this dataset"], rows.into_iter().map(|(what, ours, _)| vec![what, ours]))
+        terminal::table(&["", "this dataset"], rows.into_iter().map(|(what, ours)| vec![what, ours]))
     }
 }
 
@@ -205,7 +196,7 @@ fn ceiling(ceiling: &Ceiling) -> String {
 
 /// The row of the paper's GCT.
 fn papers(task: &Question) -> Vec<String> {
-    let figure = |name| paper::figure("synthetic", task, "gct", name, Part::Test).map(|[mean, _]| mean);
+    let figure = |name| paper::metric("synthetic", task, "gct", name, Part::Test).map(|[mean, _]| mean);
     vec!["the paper's GCT".into(), score(figure("aucpr")), score(figure("auroc"))]
 }
 

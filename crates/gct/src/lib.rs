@@ -73,6 +73,9 @@ pub mod parameters;
 /// What is asked of a model: samples, heads, losses, metrics and output, a file per question.
 pub mod question;
 
+/// What the paper reports: counts of its data, metrics, hyperparameters.
+pub mod paper;
+
 /// The models of the paper: numbers in, numbers out.
 pub mod model;
 
@@ -93,9 +96,6 @@ pub mod picture;
 
 /// Predictions, embeddings and explanations to take away.
 pub mod predict;
-
-/// The paper's own figures.
-pub mod paper;
 
 /// What runs found, as one page to look at.
 pub mod report;

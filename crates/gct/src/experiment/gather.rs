@@ -138,7 +138,7 @@ impl Wanted<'_> {
             figure: self.figure.into(),
             part: self.part.name(),
             model: model.into(),
-            paper: paper::figure(&about.source, self.task, model, self.figure, self.part),
+            paper: paper::metric(&about.source, self.task, model, self.figure, self.part),
             splits,
             mean,
             sd,

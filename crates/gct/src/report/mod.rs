@@ -484,7 +484,7 @@ fn paper_figures(looked: &[Looked<'_>], groups: &[usize]) -> Vec<PaperFigure> {
         }
         for model in Config::NAMES {
             for figure in ["aucpr", "auroc", "accuracy"] {
-                let found = paper::figure(source, task, model, figure, Part::Test);
+                let found = paper::metric(source, task, model, figure, Part::Test);
                 figures.extend(found.map(|[value, deviation]| PaperFigure {
                     group: *group,
                     model,

@@ -1,13 +1,13 @@
-//! The paper's figures: Tables 2 to 5, 7 and 8. Mean and standard deviation over five splits.
+//! Metrics that the paper reports: Tables 2 to 5, 7 and 8. Mean and standard deviation over five splits.
 
 use crate::question::Question;
 use crate::split::Part;
 
 /// Mean and standard deviation.
-pub type Figure = [f64; 2];
+pub type Reported = [f64; 2];
 
-/// A model with its figures on validation and test split.
-type Row = (&'static str, Figure, Figure);
+/// A model with its metric on validation and test split.
+type Row = (&'static str, Reported, Reported);
 
 const GRAPH_RECONSTRUCTION_AUCPR: &[Row] = &[
     ("gcn", [1.0, 0.0], [1.0, 0.0]),
@@ -103,7 +103,7 @@ const MORTALITY_AUROC: &[Row] = &[
 ];
 
 /// A model with its divergence from the truth and its entropy.
-type StructureRow = (&'static str, Figure, Figure);
+type StructureRow = (&'static str, Reported, Reported);
 
 const STRUCTURE_GRAPH_RECONSTRUCTION: &[StructureRow] = &[
     ("gcn_p", [8.4844, 0.0140], [1.5216, 0.0044]),
@@ -123,14 +123,15 @@ const STRUCTURE_MASKED_DIAGNOSIS: &[StructureRow] = &[
     ("gct", [8.9648, 0.1944], [1.3305, 0.0889]),
 ];
 
-/// The paper's figure, where it has one. Of the divergences it has that of attention from the truth: see docs/paper-map.md.
-pub fn figure(source: &str, question: &Question, model: &str, figure: &str, part: Part) -> Option<Figure> {
+/// A metric as the paper reports it, where it does. Of the divergences it has that of attention from the truth: see
+/// docs/paper-map.md.
+pub fn metric(source: &str, question: &Question, model: &str, metric: &str, part: Part) -> Option<Reported> {
     let structure = |rows: &[StructureRow]| {
         let (_, kl, entropy) = *rows.iter().find(|row| row.0 == model).filter(|_| part == Part::Test)?;
-        Some(if figure == "entropy" { entropy } else { kl })
+        Some(if metric == "entropy" { entropy } else { kl })
     };
     let task = question.to_string();
-    let rows = match (source, task.as_str(), figure) {
+    let rows = match (source, task.as_str(), metric) {
         ("synthetic", "graph_reconstruction", "aucpr") => GRAPH_RECONSTRUCTION_AUCPR,
         ("synthetic", "graph_reconstruction", "auroc") => GRAPH_RECONSTRUCTION_AUROC,
         ("synthetic", "diagnosis_treatment", "aucpr") => DIAGNOSIS_TREATMENT_AUCPR,
@@ -159,28 +160,14 @@ pub fn figure(source: &str, question: &Question, model: &str, figure: &str, part
     }
 }
 
-/// A row of Table 1: what it counts, on synthetic data, on eICU.
-pub type Count = (&'static str, &'static str, Option<&'static str>);
-
-/// Table 1, in the order in which the statistics of a dataset are told.
-pub const COUNTS: [Count; 7] = [
-    ("encounters", "50,000", Some("41,026")),
-    ("diagnosis codes", "1,000", Some("3,093")),
-    ("treatment codes", "1,000", Some("2,132")),
-    ("lab codes", "1,000", None),
-    ("diagnoses per encounter", "7.93", Some("7.70")),
-    ("treatments per encounter", "14.59", Some("5.03")),
-    ("labs per encounter", "21.31", None),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_found_by_model_and_part() {
+    fn metrics_are_found_by_model_and_part() {
         let of = |task: &str, model: &str, name: &str, part: Part| {
-            figure("synthetic", &task.parse().unwrap(), model, name, part)
+            metric("synthetic", &task.parse().unwrap(), model, name, part)
         };
         assert_eq!(of("graph_reconstruction", "gct", "aucpr", Part::Test), Some([0.5965, 0.0031]));
         assert_eq!(of("graph_reconstruction", "gct", "aucpr", Part::Validation), Some([0.5972, 0.0027]));
