@@ -27,7 +27,7 @@ CONDITIONALS = """
             (('diagnosis', 'treatment'), ('treatment', 'diagnosis'), ('treatment', 'lab'), ('lab', 'treatment'))
         group by all
     )
-    select given_kind, given_id, pairs.kind, pairs.id, count, count / total as probability
+    select given_kind, given_id, pairs.kind, pairs.id, count, total as given_count, count / total as probability
     from pairs join totals on totals.kind = given_kind and totals.id = given_id
 """
 
@@ -40,7 +40,7 @@ def part(subject_id, seed=0):
 
 
 def conditionals(folder):
-    """A relation with the columns of `gct prior --out`."""
+    """A relation with the columns of `gct prior --out`, without the names of codes."""
     db = duckdb.connect()
     db.sql(f"create table encounters as from '{folder}/encounters.parquet'")
     ids = db.sql("select encounter_id, subject_id from encounters").fetchall()

@@ -90,6 +90,7 @@ def test_the_prior_is_what_sql_counts(home):
     joined = ours.join(theirs, on=key, suffix="_sql")
     assert len(ours) == len(theirs) == len(joined) > 100_000
     assert (joined["count"] == joined["count_sql"]).all()
+    assert (joined["given_count"] == joined["given_count_sql"]).all()
     assert (joined["probability"] - joined["probability_sql"]).abs().max() < 1e-12
 
 

@@ -17,8 +17,10 @@ use crate::terminal::{self, count};
 #[derive(Args)]
 #[command(after_help = "Example:
   gct prior synthetic --out prior.parquet
+  gct train --data other --task readmission --prior prior.parquet --out runs/gct
 
-The file has the columns given_kind, given_id, kind, id, count and probability.")]
+The file has the columns given_kind, given_id, given_code, kind, id, code, count, given_count and probability;
+gct train --prior fills P with it, also for another dataset with the same codes.")]
 pub(crate) struct Arguments {
     /// The dataset folder
     #[arg(value_name = "DIR")]
@@ -48,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     bar.finish_and_clear();
     let (prior, seconds) = (prior?, start.elapsed().as_secs_f64());
     if let Some((out, overwrite)) = arguments.output.place() {
-        prior.write(out, overwrite)?;
+        prior.write(out, overwrite, dataset.vocabulary())?;
     }
     if arguments.json {
         return Ok(terminal::print_json(&json!({

@@ -26,6 +26,7 @@ use crate::{STOP, proceed};
 #[command(after_help = "Examples:
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct train --data synthetic --task label:d1_m1 --model transformer --out runs/t --steps 5000 --set learning_rate=0.001
+  gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
   gct train --out runs/gct --resume --steps 40000   longer than it was meant to be
   gct train --show-config                           the paper's hyperparameters
@@ -61,6 +62,11 @@ pub(crate) struct Arguments {
     /// Another seed gives another split [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     split_seed: Option<u64>,
+
+    /// A table of conditional probabilities that P is made of, as `gct prior --out` writes it [default: those of the
+    /// training split]
+    #[arg(long, value_name = "FILE")]
+    prior: Option<PathBuf>,
 
     /// Go on with the run if it is there
     #[arg(long, conflicts_with = "show_config")]
@@ -151,6 +157,7 @@ fn check_same(arguments: &Arguments, run: &Run, dataset: &Dataset) -> Result<u64
     let mut given = settings_on(arguments, there, dataset)?;
     given.seed = arguments.seed.unwrap_or(given.seed);
     given.split.seed = arguments.split_seed.unwrap_or(given.split.seed);
+    given.prior.file = arguments.prior.clone().or(given.prior.file);
     let steps = arguments.steps.unwrap_or(given.steps);
     given.steps = there.steps;
     match gct::overrides::difference(&given, there) {
@@ -182,15 +189,16 @@ fn settings(arguments: &Arguments, dataset: Option<&Dataset>) -> Result<Settings
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);
+    settings.prior.file = arguments.prior.clone().or(settings.prior.file);
     settings.check()?;
     Ok(settings)
 }
 
 /// Whether one training is meant: there is a task, or something that makes no sense without one.
 fn is_of_one(arguments: &Arguments) -> bool {
-    let Arguments { task, model, steps, seed, split_seed, settings, .. } = arguments;
+    let Arguments { task, model, steps, seed, split_seed, prior, settings, .. } = arguments;
     let numbers = [steps, seed, split_seed].iter().any(|number| number.is_some());
-    task.is_some() || model.is_some() || numbers || settings.is_given()
+    task.is_some() || model.is_some() || prior.is_some() || numbers || settings.is_given()
 }
 
 /// All settings of one training, or, without a task, the paper's table.

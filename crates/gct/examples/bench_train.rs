@@ -63,6 +63,7 @@ fn labels() -> HeadConfig {
 struct Data {
     rows: EmbeddingRows,
     prior: Prior,
+    settings: PriorSettings,
     encounters: Vec<Encounter>,
     examples: Vec<Example>,
 }
@@ -72,7 +73,8 @@ impl Data {
         let dataset = Dataset::open(Path::new(folder))?;
         let prior = prior::fit(&dataset, &Split::by_hash(0, By::Subject))?;
         let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
-        let mut data = Data { rows, prior, encounters: Vec::new(), examples: Vec::new() };
+        let settings = PriorSettings::default();
+        let mut data = Data { rows, prior, settings, encounters: Vec::new(), examples: Vec::new() };
         for encounter in dataset.encounters()?.take(ENCOUNTERS) {
             let encounter = encounter?;
             let example = Example::new(&encounter, rows, &data.prior, &MatrixSettings::default());
@@ -87,7 +89,7 @@ impl Data {
     /// A model of this head, to be asked.
     fn predictor(&self, model: &Model<f32>, head: &HeadConfig) -> Predictor<'_> {
         let question = if matches!(head, HeadConfig::Labels { .. }) { &LABEL } else { &Question::Edges };
-        let encoding = Encoding { rows: self.rows, prior: &self.prior, settings: PriorSettings::default() };
+        let encoding = Encoding { rows: self.rows, prior: &self.prior, settings: &self.settings };
         Predictor::new(model, question, encoding)
     }
 

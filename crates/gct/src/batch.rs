@@ -74,7 +74,7 @@ pub struct Encoding<'a> {
     /// What P is filled with.
     pub prior: &'a Prior,
     /// How P is filled.
-    pub settings: PriorSettings,
+    pub settings: &'a PriorSettings,
 }
 
 impl Encoding<'_> {

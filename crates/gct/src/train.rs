@@ -19,7 +19,7 @@ use crate::evaluate;
 use crate::files::{Overwrite, write_own};
 use crate::infer::Predictor;
 use crate::model::{Learning, Model, Trainer};
-use crate::prior::Counter;
+use crate::prior::{Counter, Prior};
 use crate::question::Hide;
 use crate::record::{Encounter, PerKind};
 use crate::run::checkpoint::{self, Losses, State};
@@ -124,10 +124,23 @@ pub fn start(
         hasher: Hasher::new(&dataset.manifest().files.encounters.sha256, dataset),
         learned: Learned::default(),
     };
+    let given = settings.prior.file.as_deref().map(|path| given_prior(path, dataset)).transpose()?;
     let data = Data::read(&settings, &columns, dataset, Some(&mut noted), &mut watch)?;
-    let (run, _lock) =
-        Run::create(folder, overwrite, settings, dataset, noted.counter.finish(), noted.learned)?;
+    let prior = match given {
+        Some(prior) => prior.with_encounters(noted.counter.encounters()),
+        None => noted.counter.finish(),
+    };
+    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
     Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
+}
+
+/// Conditional probabilities from a file, for the codes of a dataset.
+fn given_prior(path: &Path, dataset: &Dataset) -> Result<Prior> {
+    let (prior, unknown) = Prior::read(path, dataset.vocabulary())?;
+    if unknown > 0 {
+        log::warn!("{unknown} rows of {} have codes that the dataset does not have", path.display());
+    }
+    Ok(prior)
 }
 
 /// Goes on with a run; `steps` makes it longer.

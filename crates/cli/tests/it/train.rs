@@ -354,3 +354,29 @@ fn plant_identifiers(home: &Path) {
     writer.write(&renamed.collect::<Vec<_>>()).unwrap();
     writer.finish(dataset.manifest().source.clone()).unwrap();
 }
+
+#[test]
+fn p_can_be_that_of_a_table() {
+    let (_guard, home) = home();
+    gct(&home, "prior data --out own.parquet").assert().success();
+    gct(&home, "prior data --split-seed 5 --out other.parquet").assert().success();
+    gct(&home, &format!("{TRAIN} --out whole --quiet")).assert().success();
+    let validated = |run: &str| end(&home.join(run)).2;
+    // Counted on the same encounters, so the same losses and metrics come of it.
+    gct(&home, &format!("{TRAIN} --prior own.parquet --out own --quiet")).assert().success();
+    assert_eq!(validated("own"), validated("whole"));
+    gct(&home, &format!("{TRAIN} --prior other.parquet --out other --quiet")).assert().success();
+    assert_ne!(validated("other"), validated("whole"));
+    let config = fs::read_to_string(home.join("other/config.toml")).unwrap();
+    assert!(config.contains("file = \"other.parquet\""), "{config}");
+    // The table is needed no more.
+    fs::remove_file(home.join("other.parquet")).unwrap();
+    gct(&home, "evaluate other --quiet").assert().success();
+    gct(&home, "train --out other --resume --steps 42 --quiet").assert().success();
+    let changed = "train --out other --resume --prior own.parquet --steps 43 --quiet";
+    gct(&home, changed).assert().code(2).stderr_eq(snapbox::str![[r#"
+error: other cannot go on: `prior.file` would be "own.parquet", but it began with "other.parquet"
+hint: only --steps can change; for anything else train into another folder with --out
+
+"#]]);
+}

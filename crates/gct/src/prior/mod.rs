@@ -10,17 +10,13 @@
 //! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
 //! vocabulary.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use arrow_array::builder::LargeStringBuilder;
-use arrow_array::{ArrayRef, Float64Array, UInt32Array};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{self, Dataset};
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::files::Overwrite;
 use crate::graph::Nodes;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
@@ -29,6 +25,7 @@ use finder::Finder;
 mod alignment;
 mod file;
 mod finder;
+mod table;
 
 /// Counts the training encounters of a dataset.
 ///
@@ -108,6 +105,11 @@ impl Counter {
         if let Some(kept) = &mut self.kept {
             kept.push(codes.clone());
         }
+    }
+
+    /// How many encounters were counted.
+    pub fn encounters(&self) -> u64 {
+        self.encounters
     }
 
     /// Sorts the counts into a prior.
@@ -231,14 +233,26 @@ pub struct Conditional {
     pub code: (CodeKind, u32),
     /// In how many training encounters both occur.
     pub count: u32,
+    /// In how many training encounters the given code occurs.
+    pub given_count: u32,
+}
+
+impl Conditional {
     /// p(code|given).
-    pub probability: f64,
+    pub fn probability(&self) -> f64 {
+        share(self.count, self.given_count)
+    }
 }
 
 impl Prior {
     /// How many training encounters were counted.
     pub fn encounters(&self) -> u64 {
         self.encounters
+    }
+
+    /// The same, used for so many training encounters.
+    pub(crate) fn with_encounters(self, encounters: u64) -> Self {
+        Prior { encounters, ..self }
     }
 
     /// p(m|d).
@@ -276,35 +290,11 @@ impl Prior {
                 pairs.row(cause).map(move |position| {
                     let (cause, effect) = ((cause_kind, cause), (effect_kind, pairs.effects[position]));
                     let (given, code) = if forward { (cause, effect) } else { (effect, cause) };
-                    let count = pairs.counts[position];
-                    let probability = share(count, self.codes[given.0][given.1 as usize]);
-                    Conditional { given, code, count, probability }
+                    let given_count = self.codes[given.0][given.1 as usize];
+                    Conditional { given, code, count: pairs.counts[position], given_count }
                 })
             })
         })
-    }
-
-    /// Writes all conditional probabilities that are not zero, as Parquet: `given_kind`, `given_id`, `kind`, `id`,
-    /// `count`, `probability`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        let all = || self.conditionals();
-        let kinds = |kind: fn(Conditional) -> CodeKind| -> ArrayRef {
-            let mut names = LargeStringBuilder::new();
-            all().for_each(|c| names.append_value(kind(c).name()));
-            Arc::new(names.finish())
-        };
-        let columns: Vec<(_, ArrayRef)> = vec![
-            ("given_kind", kinds(|c| c.given.0)),
-            ("given_id", Arc::new(UInt32Array::from_iter_values(all().map(|c| c.given.1)))),
-            ("kind", kinds(|c| c.code.0)),
-            ("id", Arc::new(UInt32Array::from_iter_values(all().map(|c| c.code.1)))),
-            ("count", Arc::new(UInt32Array::from_iter_values(all().map(|c| c.count)))),
-            ("probability", Arc::new(Float64Array::from_iter_values(all().map(|c| c.probability)))),
-        ];
-        dataset::write_table(path, overwrite, columns)
     }
 
     /// How many pairs of codes were seen together, of those that may be connected.
@@ -406,9 +396,12 @@ fn share(part: u32, whole: u32) -> f64 {
 }
 
 /// How P is filled, as settings of a training have it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorSettings {
+    /// A table of conditional probabilities, as [`Prior::write`] makes it, in place of those of the training split.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
     /// What visit-diagnosis cells and the diagonal get before rows are scaled: 0.5 in the authors' code.
     pub scalar: f32,
     /// What cells between codes are.
@@ -420,16 +413,21 @@ pub struct PriorSettings {
 impl Default for PriorSettings {
     fn default() -> Self {
         let MatrixSettings { scalar, cells, .. } = MatrixSettings::default();
-        PriorSettings { scalar, cells, hidden: HiddenRule::default() }
+        PriorSettings { file: None, scalar, cells, hidden: HiddenRule::default() }
     }
 }
 
 impl PriorSettings {
     pub(crate) fn check(&self) -> Result<()> {
-        if self.scalar > 0.0 && self.scalar <= 1e6 {
-            return Ok(());
+        if !(self.scalar > 0.0 && self.scalar <= 1e6) {
+            return Err(Error::setting("prior.scalar", self.scalar, "a number above 0, up to 1000000"));
         }
-        Err(Error::setting("prior.scalar", self.scalar, "a number above 0, up to 1000000"))
+        if self.file.is_some() && self.cells == Cells::Explained {
+            let allowed =
+                "conditional, because a file has counts, and explanations are learned from encounters";
+            return Err(Error::setting("prior.cells", "explained", allowed));
+        }
+        Ok(())
     }
 }
 
@@ -537,7 +535,7 @@ mod tests {
                 (CodeKind::Lab, CodeKind::Treatment) => prior.treatment_given_lab(c.code.1, c.given.1),
                 other => panic!("no such table: {other:?}"),
             };
-            assert_eq!(c.probability, expected);
+            assert_eq!(c.probability(), expected);
         }
     }
 

@@ -337,7 +337,7 @@ impl Run {
 
     /// How samples become examples for its model.
     pub fn encoding(&self) -> Encoding<'_> {
-        Encoding { rows: self.embedding_rows(), prior: &self.prior, settings: self.settings.prior }
+        Encoding { rows: self.embedding_rows(), prior: &self.prior, settings: &self.settings.prior }
     }
 
     /// Which row of the embedding belongs to which code.

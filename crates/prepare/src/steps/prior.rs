@@ -1,16 +1,21 @@
 //! The conditional probabilities of the training split, counted by the engine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use datafusion::error::DataFusionError;
 use datafusion::prelude::ParquetReadOptions;
 use gct::dataset::Assembly;
+use gct::record::{CodeKind, Vocabulary};
 
 use super::Steps;
 use crate::error::Result;
+use crate::sql::{filled, quoted};
 
 impl Steps<'_> {
     /// Writes the conditional probabilities of the training split, as `gct prior --out` does, and says where.
-    pub(super) async fn prior(&self, assembly: &Assembly) -> Result<PathBuf> {
+    pub(super) async fn prior(&self, assembly: &Assembly, vocabulary: &Vocabulary) -> Result<PathBuf> {
         let options = ParquetReadOptions::default();
         self.engine
             .context
@@ -30,35 +35,46 @@ impl Steps<'_> {
             format!("SELECT * FROM (SELECT *{part} FROM written) e WHERE {}", self.is_training("e"));
         let training = self.engine.sql(&training).await?;
         self.engine.view("training", training)?;
-        // All of them at once, so that encounters are read once.
-        let counted = "SELECT pair_count(diagnosis, treatment) AS diagnosis_treatment, pair_count(treatment, lab) AS treatment_lab, \
-             code_count(diagnosis) AS diagnosis, code_count(treatment) AS treatment, code_count(lab) AS lab FROM training";
-        let counted = self.engine.sql(counted).await?;
+        let counted = self.engine.sql(include_str!("../../steps/prior_counts.sql")).await?;
         self.engine.keep("counting pairs", "counted", counted).await?;
+        self.engine.context.register_batch("vocabulary", names(vocabulary)?)?;
         let mut conditionals = vec![];
         for (cause, effect) in [("diagnosis", "treatment"), ("treatment", "lab")] {
-            let entries = |column: &str| format!("(SELECT unnest({column}) AS entry FROM counted)");
-            let (pairs, causes, effects) =
-                (entries(&format!("{cause}_{effect}")), entries(cause), entries(effect));
-            let share = |given: &str, code: &str, kinds: [&str; 2], counts: &str| {
-                format!(
-                    "SELECT '{}' AS given_kind, p.entry['{given}'] AS given_id, '{}' AS kind, p.entry['{code}'] AS id, \
-                            arrow_cast(p.entry['count'], 'UInt32') AS count, \
-                            CAST(p.entry['count'] AS DOUBLE) / CAST(g.entry['count'] AS DOUBLE) AS probability \
-                     FROM {pairs} p JOIN {counts} g ON p.entry['{given}'] = g.entry['id']",
-                    kinds[0], kinds[1]
-                )
-            };
-            conditionals.push(share("cause", "effect", [cause, effect], &causes));
-            conditionals.push(share("effect", "cause", [effect, cause], &effects));
+            let pairs = format!("{cause}_{effect}");
+            for (given, code, given_kind, kind) in
+                [("cause", "effect", cause, effect), ("effect", "cause", effect, cause)]
+            {
+                let [given, code, given_text, text] = [given, code, given_kind, kind].map(quoted);
+                let parts = [
+                    ("given_kind", given_text.as_str()),
+                    ("given_counts", given_kind),
+                    ("given", &given),
+                    ("kind", &text),
+                    ("code", &code),
+                    ("pairs", &pairs),
+                ];
+                conditionals.push(filled(include_str!("../../steps/conditionals.sql"), &parts));
+            }
         }
         let all = format!(
             "SELECT * FROM ({}) ORDER BY given_kind, given_id, kind, id",
             conditionals.join(" UNION ALL ")
         );
         let all = self.engine.sql(&all).await?;
-        let place = self.engine.place("prior.parquet");
-        self.engine.write("writing the prior", all, &place.display().to_string()).await?;
-        Ok(place)
+        let path = self.engine.place("prior.parquet");
+        self.engine.write("writing the prior", all, &path.display().to_string()).await?;
+        Ok(path)
     }
+}
+
+/// The codes of a vocabulary with their kinds and ids, as a table of the engine.
+fn names(vocabulary: &Vocabulary) -> Result<RecordBatch> {
+    let all =
+        || CodeKind::ALL.into_iter().flat_map(|kind| (0u32..).zip(&vocabulary[kind]).map(move |c| (kind, c)));
+    let kinds = StringArray::from_iter_values(all().map(|(kind, _)| kind.name()));
+    let ids = UInt32Array::from_iter_values(all().map(|(_, (id, _))| id));
+    let codes = StringArray::from_iter_values(all().map(|(_, (_, code))| &code.code));
+    let columns: [(_, ArrayRef); 3] =
+        [("kind", Arc::new(kinds)), ("id", Arc::new(ids)), ("code", Arc::new(codes))];
+    Ok(RecordBatch::try_from_iter(columns).map_err(DataFusionError::from)?)
 }

@@ -54,8 +54,9 @@ impl Steps<'_> {
         listener: Listener<'_>,
     ) -> Result<()> {
         self.write_encounters(&assembly, numberings).await?;
+        let vocabulary = vocabulary(numberings);
         let prior = match &self.request.prior {
-            Some(out) => Some((self.prior(&assembly).await?, out)),
+            Some(out) => Some((self.prior(&assembly, &vocabulary).await?, out)),
             None => None,
         };
         let source = Source {
@@ -71,7 +72,7 @@ impl Steps<'_> {
             let going_on = listener(Progress { step: "checking every encounter", rows, total: Some(total) });
             if going_on { Ok(()) } else { Err(gct::Error::Interrupted) }
         };
-        let finished = assembly.finish(source, vocabulary(numberings), self.labels.clone(), total, &progress);
+        let finished = assembly.finish(source, vocabulary, self.labels.clone(), total, &progress);
         finished.map_err(|error| match error {
             gct::Error::Interrupted => Error::Interrupted,
             error => error.into(),
