@@ -11,7 +11,7 @@ use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, 
 use gct::files::Overwrite;
 use gct::infer::Which;
 use gct::metric::SIGNIFICANT;
-use gct::overrides::merge;
+use gct::overrides::{assignment, merge};
 use gct::report::Looked;
 use gct::run::Run;
 use gct::synth::Progress;
@@ -20,7 +20,6 @@ use serde_json::json;
 
 use crate::STOP;
 use crate::explain::write;
-use crate::settings::assignment;
 use crate::terminal::{self, count, refusal, score, visible};
 
 /// Train every model of a table on every split, and gather what they found beside the paper's figures
@@ -102,7 +101,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     };
     let mut set = toml::Table::new();
     for one in &arguments.set {
-        merge(&mut set, assignment(one)?);
+        let assignment = assignment(one)
+            .map_err(|problem| refusal(format!("--set {one}: {problem}"), gct_terminal::SHOW_CONFIG))?;
+        merge(&mut set, assignment);
     }
     let experiment = Experiment::read(file, set)?;
     let dataset = data(&experiment, arguments, out, quiet)?;

@@ -12,7 +12,7 @@ use gct::record::CodeKind;
 use gct::synth::{Findings, Progress};
 use serde_json::json;
 
-use crate::settings::SettingsArguments;
+use crate::settings::{self, SettingsArguments};
 use crate::terminal::visible;
 use crate::{STOP, terminal};
 
@@ -101,7 +101,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
         PresetName::Paper => Preset::Paper,
         PresetName::Appendix => Preset::Appendix,
     };
-    let mut settings = arguments.settings.apply(&Settings::preset(preset))?;
+    let mut settings = settings::apply(&arguments.settings, &Settings::preset(preset))?;
     settings.encounters = arguments.encounters.unwrap_or(settings.encounters);
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     Ok(settings)

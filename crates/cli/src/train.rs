@@ -14,7 +14,7 @@ use gct::train::{self, Event, Outcome, Watch};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::settings::{SettingsArguments, task_of};
+use crate::settings::{self, SettingsArguments, task_of};
 use crate::terminal::{self, count, refusal, score, visible};
 use crate::{STOP, proceed};
 
@@ -179,13 +179,13 @@ fn settings_on(arguments: &Arguments, there: &Settings, dataset: &Dataset) -> Re
     if let Some(model) = model.filter(|model| *model != there.model.name()) {
         base.model = Config::named(model)?;
     }
-    arguments.settings.apply_to_training(&base, dataset)
+    settings::apply_to_training(&arguments.settings, &base, dataset)
 }
 
 /// The paper's settings with what is given on top of them.
 fn settings(arguments: &Arguments, dataset: Option<&Dataset>) -> Result<Settings> {
     let (task, model) = (arguments.task.as_deref(), arguments.model.as_deref());
-    let mut settings = arguments.settings.training(task, model, dataset)?;
+    let mut settings = settings::training(&arguments.settings, task, model, dataset)?;
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::STOP;
 use crate::explain::write;
-use crate::settings::SettingsArguments;
+use crate::settings::{self, SettingsArguments};
 use crate::terminal::{self, count, refusal, score, visible};
 
 /// Find good hyperparameters for a model by Bayesian optimisation with a Gaussian process
@@ -157,7 +157,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
     let (task, model) = (arguments.task.as_deref(), arguments.model.as_deref());
-    let mut settings = arguments.settings.training(task, model, Some(dataset))?;
+    let mut settings = settings::training(&arguments.settings, task, model, Some(dataset))?;
     settings.steps = arguments.steps.unwrap_or(settings.steps);
     let space = match &arguments.space {
         Some(path) => {

@@ -33,6 +33,43 @@ pub fn merge(into: &mut Table, from: Table) {
     }
 }
 
+/// Settings that are given together, and what to call them where they are wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Where they come from: a file, a flag.
+    pub name: String,
+    /// The settings.
+    pub settings: Table,
+}
+
+/// Lays settings over defaults. Each layer is checked by itself, so that a mistake is blamed on the one that it is in.
+///
+/// # Errors
+/// What is wrong, after the name of the layer.
+pub fn lay_over<T: Serialize + DeserializeOwned>(defaults: &T, layers: &[Layer]) -> Result<T, String> {
+    let mut settings = table(defaults);
+    for layer in layers {
+        merge(&mut settings, layer.settings.clone());
+        typed::<T>(&settings).map_err(|problem| format!("{}: {problem}", layer.name))?;
+    }
+    typed(&settings)
+}
+
+/// `a.b=1` as a table. A value that is no TOML value is taken as text.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn assignment(text: &str) -> Result<Table, String> {
+    let (key, value) = text
+        .split_once('=')
+        .filter(|_| !text.contains('\n'))
+        .ok_or_else(|| "expected KEY=VALUE".to_owned())?;
+    let parse = |value: &str| format!("{} = {value}", key.trim()).parse::<Table>();
+    parse(value.trim())
+        .or_else(|_| parse(&Value::from(value.trim()).to_string()))
+        .map_err(|error| error.message().to_owned())
+}
+
 /// Finds a name among those known, which it may differ from in case, and in hyphens for underscores.
 ///
 /// # Errors

@@ -259,6 +259,10 @@ pub enum Error {
         problem: String,
     },
 
+    /// Settings cannot be understood.
+    #[error("{0}")]
+    Settings(String),
+
     /// An option has a value that makes no sense.
     #[error("option `{name}`: {value} is not allowed; expected {allowed}")]
     Choice {
@@ -374,6 +378,7 @@ impl Error {
             Error::Empty { .. } => "export the table again, or give another place".into(),
             Error::Strict { .. } => "without --strict such rows are dropped and counted".into(),
             Error::Source { .. } => "correct the source; docs/prepare.md describes its files".into(),
+            Error::Settings(_) => gct_terminal::SHOW_CONFIG.into(),
             Error::Choice { .. } => "give a value that is expected; --help lists all options".into(),
             Error::NothingKept { dropped, .. }
                 if !dropped.is_empty() && dropped.iter().all(|(rule, _)| rule == "unknown_subject") =>
@@ -523,7 +528,8 @@ mod tests {
             Some(Error::Resource { .. }) => Error::Empty { file },
             Some(Error::Empty { .. }) => Error::Strict { problem },
             Some(Error::Strict { .. }) => Error::Source { place, problem },
-            Some(Error::Source { .. }) => {
+            Some(Error::Source { .. }) => Error::Settings("it is wrong".into()),
+            Some(Error::Settings(_)) => {
                 Error::Choice { name: "o".into(), value: "x".into(), allowed: "a number".into() }
             }
             Some(Error::Choice { .. }) => {

@@ -8,16 +8,15 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use gct::files::Overwrite;
-use gct::overrides::{read, typed};
+use gct::overrides::{Layer, read, typed};
 use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};
-use gct_prepare::settings::Rare;
 use gct_prepare::source::{Choice, ChoiceKind};
 use gct_prepare::summary::{cell, part};
 use gct_prepare::{Error, Request, Result, Source, Summary};
-use gct_terminal as terminal;
+use gct_terminal::{self as terminal, SettingsArguments};
 use indicatif::{ProgressBar, ProgressStyle};
 #[cfg(unix)]
 use tokio::signal::unix;
@@ -239,13 +238,14 @@ const INPUT: &str = if cfg!(feature = "cloud") {
 
 /// The flags that every source has.
 fn common(command: Command) -> Command {
-    let number =
-        |name: &'static str| Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64));
-    command
-        .arg(Arg::new("input").required(true).value_name("INPUT").help(INPUT))
+    let number = |name: &'static str| {
+        Arg::new(name).long(name).value_name("N").value_parser(value_parser!(i64).range(0..))
+    };
+    SettingsArguments::augment_args(command)
+        .arg(Arg::new("input").required_unless_present("show_config").value_name("INPUT").help(INPUT))
         .arg(
             Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf))
-                .required_unless_present("dry-run").help("The dataset folder to write"),
+                .required_unless_present_any(["dry-run", "show_config"]).help("The dataset folder to write"),
         )
         .arg(
             Arg::new("prior").long("prior").value_name("FILE").value_parser(value_parser!(PathBuf)).requires("out")
@@ -262,14 +262,13 @@ fn common(command: Command) -> Command {
             Arg::new("max-codes").long("max-codes").value_name("N")
                 .help("Distinct codes of each kind that it has at most; or lab=200 [default: 50]"),
         )
-        .arg(Arg::new("min-count").long("min-count").value_name("N").help("Encounters that a code must occur in [default: 1]"))
+        .arg(number("min-count").help("Encounters that a code must occur in [default: 1]"))
         .arg(
-            Arg::new("rare").long("rare").value_parser(["drop", "group"]).default_value("drop")
-                .help("What to do with rarer codes: leave them out, or put all of a kind under one"),
+            Arg::new("rare").long("rare").value_parser(["drop", "group"])
+                .help("What to do with rarer codes: leave them out, or put all of a kind under one [default: drop]"),
         )
         .arg(
-            Arg::new("lab-bins").long("lab-bins").value_name("N")
-                .help("Buckets for the values of a lab: quantiles of the training split; 0 for none [default: 5]"),
+            number("lab-bins").help("Buckets for the values of a lab: quantiles of the training split; 0 for none [default: 5]"),
         )
         .arg(number("split-seed").help("The split whose training part the buckets are from [default: 0]"))
         .arg(
@@ -280,8 +279,8 @@ fn common(command: Command) -> Command {
             Arg::new("labels").long("labels").value_name("FILE")
                 .help("Join these labels: a table with encounter_id and a column of true and false per label"),
         )
-        .arg(number("limit").help("Take only the first so many encounters").value_parser(value_parser!(u64).range(1..)))
-        .arg(number("min-cell").help("Hide counts from 1 to below this, and those that would tell them by subtraction").default_value("0"))
+        .arg(number("limit").help("Take only the first N encounters").value_parser(value_parser!(i64).range(1..)))
+        .arg(number("min-cell").help("Hide counts from 1 to below this, and those that would tell them by subtraction"))
         .arg(Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Refuse what is otherwise dropped and counted"))
         .arg(
             Arg::new("table").long("table").value_name("NAME=PATH").action(ArgAction::Append)
@@ -309,6 +308,9 @@ async fn run(sources: &[Source], matches: &ArgMatches) -> Result<String> {
         None => Source::read(matches.get_one::<PathBuf>("source").unwrap_or(&PathBuf::new()))?,
     };
     let request = request(source, matches)?;
+    if settings_arguments(matches).show_config {
+        return Ok(request.table().to_string());
+    }
     let out = matches.get_one::<PathBuf>("out").filter(|_| !matches.get_flag("dry-run"));
     let bar = bar(matches.get_flag("quiet"));
     let listener = |progress: Progress<'_>| {
@@ -329,29 +331,9 @@ async fn run(sources: &[Source], matches: &ArgMatches) -> Result<String> {
 /// What the user asks for.
 fn request(source: Source, matches: &ArgMatches) -> Result<Request> {
     let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
-    let mut given = BTreeMap::new();
-    for (name, choice) in &source.description.options {
-        let value = match choice.kind {
-            ChoiceKind::Flag => {
-                matches.try_get_one::<bool>(name).ok().flatten().filter(|flag| **flag).map(|_| "true".into())
-            }
-            _ => text(name),
-        };
-        given.extend(value.map(|value| (name.clone(), value)));
-    }
-    given.extend(pairs(matches, "option")?);
-    for name in ["min-codes", "max-codes", "min-count", "lab-bins", "split-by"] {
-        given.extend(text(name).map(|value| (name.replace('-', "_"), value)));
-    }
     let input = text("input").unwrap_or_default();
-    let mut request = Request::new(source, &input, text("rules").as_deref(), &given)?;
-    let number = |name: &str| matches.get_one::<u64>(name).copied();
-    request.settings.rare = if text("rare").as_deref() == Some("group") { Rare::Group } else { Rare::Drop };
-    request.settings.split_seed = number("split-seed").unwrap_or(0);
-    request.settings.labels = text("labels");
-    request.settings.limit = number("limit");
-    request.settings.min_cell = number("min-cell").unwrap_or(0);
-    request.settings.strict = matches.get_flag("strict");
+    let given = given(&source, matches)?;
+    let mut request = Request::new(source, &input, text("rules").as_deref(), given)?;
     request.differences.tables = pairs(matches, "table")?.into_iter().collect();
     if let Some(file) = matches.get_one::<PathBuf>("columns") {
         request.differences.columns = columns(file)?;
@@ -362,9 +344,65 @@ fn request(source: Source, matches: &ArgMatches) -> Result<Request> {
     request.overwrite = if matches.get_flag("force") { Overwrite::Replace } else { Overwrite::Refuse };
     request.limits = Limits {
         memory: text("memory-limit").map(|text| size(&text)).transpose()?,
-        threads: number("threads").map(|threads| threads as usize),
+        threads: matches.get_one::<u64>("threads").map(|threads| *threads as usize),
     };
     Ok(request)
+}
+
+/// The settings that the user gives: the file, each `--set`, and flags, which win.
+fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
+    let arguments = settings_arguments(matches);
+    let mut layers: Vec<Layer> = arguments.file()?.into_iter().collect();
+    layers.extend(arguments.sets().map_err(Error::Settings)?);
+    let mut set = |flag: &str, name: &str, value: toml::Value| {
+        let settings = [(name.to_owned(), value)].into_iter().collect();
+        layers.push(Layer { name: format!("--{flag}"), settings });
+    };
+    for name in source.description.options.keys() {
+        if let Some(value) = flag_value(matches, name) {
+            set(&name.replace('_', "-"), name, value);
+        }
+    }
+    for (name, value) in pairs(matches, "option")? {
+        set("option", &name, value.into());
+    }
+    for flag in SETTINGS {
+        if let Some(value) = flag_value(matches, flag) {
+            set(flag, &flag.replace('-', "_"), value);
+        }
+    }
+    Ok(layers)
+}
+
+/// Flags that are settings of all sources.
+const SETTINGS: [&str; 11] = [
+    "min-codes",
+    "max-codes",
+    "min-count",
+    "rare",
+    "lab-bins",
+    "labels",
+    "limit",
+    "split-by",
+    "split-seed",
+    "strict",
+    "min-cell",
+];
+
+/// The value of a flag, if it is given.
+fn flag_value(matches: &ArgMatches, flag: &str) -> Option<toml::Value> {
+    if let Ok(text) = matches.try_get_one::<String>(flag) {
+        return text.map(|text| text.as_str().into());
+    }
+    if let Ok(number) = matches.try_get_one::<i64>(flag) {
+        return number.map(|number| (*number).into());
+    }
+    let is_set = matches.try_get_one::<bool>(flag).ok().flatten().is_some_and(|is_set| *is_set);
+    is_set.then_some(true.into())
+}
+
+fn settings_arguments(matches: &ArgMatches) -> SettingsArguments {
+    SettingsArguments::from_arg_matches(matches).unwrap_or_default()
 }
 
 /// The values of a flag that is given as NAME=VALUE.

@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gct::files::Overwrite;
+use gct::overrides::{self, Layer};
 use gct::record::{CodeKind, PerKind};
 use gct::split::By;
+use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use crate::engine::Limits;
 use crate::error::{Error, Result};
-use crate::source::{Source, Value};
+use crate::source::{Choice, Source, Value};
 use crate::tables::Differences;
 
 /// What to do with codes that occur in few encounters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rare {
     /// Leave them out.
     #[default]
@@ -23,7 +27,8 @@ pub enum Rare {
 }
 
 /// How encounters are made into a dataset, whatever the source.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// An encounter has at least so many distinct codes of each kind.
     pub min_codes: PerKind<u64>,
@@ -67,58 +72,60 @@ impl Default for Settings {
     }
 }
 
-/// The settings that a source's rules and defaults can speak of.
-const COMMON: [&str; 5] = ["min_codes", "max_codes", "min_count", "lab_bins", "split_by"];
+/// The settings that all sources have.
+const COMMON: [&str; 11] = [
+    "min_codes",
+    "max_codes",
+    "min_count",
+    "rare",
+    "lab_bins",
+    "labels",
+    "limit",
+    "split_by",
+    "split_seed",
+    "strict",
+    "min_cell",
+];
 
-/// Whether an option is one that all sources have.
-pub(crate) fn is_common(option: &str) -> bool {
-    COMMON.contains(&option)
+/// Whether a setting is one that all sources have.
+pub(crate) fn is_common(name: &str) -> bool {
+    COMMON.contains(&name)
 }
 
 impl Settings {
-    /// Changes one setting, as a user or a source writes it.
-    ///
-    /// # Errors
-    /// If the value makes no sense.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
-        let refuse =
-            |allowed: &str| Error::Choice { name: name.into(), value: text.into(), allowed: allowed.into() };
-        match name {
-            "min_codes" => per_kind(&mut self.min_codes, &[CodeKind::Diagnosis, CodeKind::Treatment], text),
-            "max_codes" => per_kind(&mut self.max_codes, &CodeKind::ALL, text),
-            "min_count" => text.parse().ok().map(|count| self.min_count = count),
-            "lab_bins" => text.parse().ok().filter(|bins| *bins <= 1000).map(|bins| self.lab_bins = bins),
-            "split_by" => match text {
-                "subject" => Some(By::Subject),
-                "encounter" => Some(By::Encounter),
-                _ => None,
-            }
-            .map(|by| self.split_by = by),
-            _ => return Err(refuse(&COMMON.join(", "))),
+    /// The settings of these layers over the defaults.
+    fn of(layers: &[Layer]) -> Result<Self> {
+        let settings: Settings =
+            overrides::lay_over(&Settings::default(), layers).map_err(Error::Settings)?;
+        if settings.lab_bins > 1000 {
+            let (name, value) = ("lab_bins".into(), settings.lab_bins.to_string());
+            return Err(Error::Choice { name, value, allowed: "a number up to 1000".into() });
         }
-        .ok_or_else(|| {
-            refuse(match name {
-                "min_codes" | "max_codes" => "a number, or numbers per kind: diagnosis=1,treatment=0",
-                "lab_bins" => "a number up to 1000",
-                "split_by" => "subject or encounter",
-                _ => "a number",
-            })
-        })
+        Ok(settings)
     }
 }
 
-/// `5`, or `diagnosis=1,treatment=0`.
-fn per_kind(values: &mut PerKind<u64>, all: &[CodeKind], text: &str) -> Option<()> {
-    if let Ok(number) = text.parse() {
-        all.iter().for_each(|kind| values[*kind] = number);
-        return Some(());
+/// Numbers of codes as a table: `5` is for all kinds (labs need not be there), `diagnosis=1,treatment=0` for some.
+fn per_kind(name: &str, value: &toml::Value) -> Result<Table> {
+    let all = match name {
+        "min_codes" => &[CodeKind::Diagnosis, CodeKind::Treatment][..],
+        _ => &CodeKind::ALL,
+    };
+    let number = |text: &str| text.trim().parse::<i64>().ok().filter(|number| *number >= 0);
+    let text = plain(value);
+    if let Some(number) = number(&text) {
+        return Ok(all.iter().map(|kind| (kind.name().to_owned(), number.into())).collect());
     }
-    for word in text.split(',') {
-        let (name, number) = word.split_once('=')?;
+    let of_kind = |word: &str| {
+        let (name, count) = word.split_once('=')?;
         let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == name.trim())?;
-        values[kind] = number.trim().parse().ok()?;
-    }
-    Some(())
+        Some((kind.name().to_owned(), number(count)?.into()))
+    };
+    text.split(',').map(of_kind).collect::<Option<Table>>().ok_or_else(|| Error::Choice {
+        name: name.into(),
+        value: text.clone(),
+        allowed: "a number, or numbers per kind: diagnosis=1,treatment=0".into(),
+    })
 }
 
 /// Everything that a preparation needs to know.
@@ -149,64 +156,74 @@ impl Request {
     ///
     /// # Errors
     /// If a name is not known or a value makes no sense.
-    pub fn new(
-        source: Source,
-        input: &str,
-        rules: Option<&str>,
-        given: &BTreeMap<String, String>,
-    ) -> Result<Self> {
-        let known = source.description.options.clone();
-        let mut settings = Settings::default();
+    pub fn new(source: Source, input: &str, rules: Option<&str>, given: Vec<Layer>) -> Result<Self> {
+        let mut common = Vec::new();
+        let known = &source.description.options;
         let mut options: BTreeMap<String, Value> =
             known.keys().map(|name| (name.clone(), Value::Null)).collect();
-        let mut set = |name: &str, text: &str| -> Result<()> {
-            if is_common(name) {
-                return settings.set(name, text);
+        for Layer { name: layer, settings } in layers(&source, rules, given)? {
+            let mut of_all = Table::new();
+            for (name, value) in settings {
+                match name.as_str() {
+                    "min_codes" | "max_codes" if !value.is_table() => {
+                        of_all.insert(name.clone(), per_kind(&name, &value)?.into());
+                    }
+                    common if is_common(common) => drop(of_all.insert(name, value)),
+                    _ => drop(options.insert(name.clone(), option(known, &name, &plain(&value))?)),
+                }
             }
-            let choice = known.get(name).ok_or_else(|| Error::Choice {
-                name: name.into(),
-                value: text.into(),
-                allowed: format!(
-                    "one of the options {}",
-                    known.keys().cloned().collect::<Vec<_>>().join(", ")
-                ),
-            })?;
-            options.insert(name.into(), Value::parse(name, choice, text)?);
-            Ok(())
-        };
-        for (name, value) in &source.description.defaults {
-            set(name, &plain(value))?;
-        }
-        for (name, choice) in &known {
-            if let Some(default) = &choice.default {
-                set(name, &plain(default))?;
-            }
-        }
-        if let Some(rules) = rules {
-            let values = source.description.rules.get(rules).ok_or_else(|| Error::Choice {
-                name: "rules".into(),
-                value: rules.into(),
-                allowed: source.description.rules.keys().cloned().collect::<Vec<_>>().join(", "),
-            })?;
-            for (name, value) in values {
-                set(name, &plain(value))?;
-            }
-        }
-        for (name, text) in given {
-            set(name, text)?;
+            common.push(Layer { name: layer, settings: of_all });
         }
         Ok(Request {
-            source,
             input: input.into(),
             options,
             rules: rules.map(str::to_owned),
-            settings,
+            settings: Settings::of(&common)?,
             differences: Differences::default(),
             limits: Limits::default(),
             prior: None,
             overwrite: Overwrite::Refuse,
+            source,
         })
     }
+
+    /// All settings that a user can change, by name.
+    pub fn table(&self) -> Table {
+        let mut table = overrides::table(&self.settings);
+        for (name, value) in &self.options {
+            let value = toml::Value::try_from(value.json()).ok();
+            table.extend(value.map(|value| (name.clone(), value)));
+        }
+        table
+    }
+}
+
+/// What the source, the rules and the user say, in this order.
+fn layers(source: &Source, rules: Option<&str>, given: Vec<Layer>) -> Result<Vec<Layer>> {
+    let description = &source.description;
+    let own = |settings: &Table| Layer { name: source.place.clone(), settings: settings.clone() };
+    let options = description.options.iter();
+    let defaults = options.filter_map(|(name, choice)| Some((name.clone(), choice.default.clone()?)));
+    let mut layers = vec![own(&description.defaults), own(&defaults.collect())];
+    if let Some(rules) = rules {
+        layers.push(own(description.rules.get(rules).ok_or_else(|| Error::Choice {
+            name: "rules".into(),
+            value: rules.into(),
+            allowed: description.rules.keys().cloned().collect::<Vec<_>>().join(", "),
+        })?));
+    }
+    layers.extend(given);
+    Ok(layers)
+}
+
+/// The value of one of a source's options.
+fn option(known: &BTreeMap<String, Choice>, name: &str, text: &str) -> Result<Value> {
+    let choice = known.get(name).ok_or_else(|| Error::Choice {
+        name: name.into(),
+        value: text.into(),
+        allowed: format!("one of the options {}", known.keys().cloned().collect::<Vec<_>>().join(", ")),
+    })?;
+    Value::parse(name, choice, text)
 }
 
 /// A value without quotes.
@@ -218,14 +235,47 @@ fn plain(value: &toml::Value) -> String {
 mod tests {
     use super::*;
 
+    fn settings(lines: &[&str]) -> Result<Settings> {
+        let layer = |line: &&str| Layer { name: (*line).into(), settings: line.parse().unwrap() };
+        let source = Source::builtin().swap_remove(0);
+        Ok(Request::new(source, "in", None, lines.iter().map(layer).collect())?.settings)
+    }
+
     #[test]
     fn numbers_of_codes_are_for_all_kinds_or_for_some() {
-        let mut settings = Settings::default();
-        settings.set("min_codes", "2").unwrap();
-        assert_eq!(settings.min_codes, PerKind { diagnosis: 2, treatment: 2, lab: 0 });
-        settings.set("min_codes", "treatment=0,lab=3").unwrap();
-        assert_eq!(settings.min_codes, PerKind { diagnosis: 2, treatment: 0, lab: 3 });
-        let error = settings.set("max_codes", "visit=1").unwrap_err().to_string();
+        let two = settings(&["min_codes = 2"]).unwrap();
+        assert_eq!(two.min_codes, PerKind { diagnosis: 2, treatment: 2, lab: 0 });
+        let mixed = settings(&["min_codes = \"2\"", "min_codes = \"treatment=0,lab=3\""]).unwrap();
+        assert_eq!(mixed.min_codes, PerKind { diagnosis: 2, treatment: 0, lab: 3 });
+        let table = settings(&["min_codes.treatment = 0"]).unwrap();
+        assert_eq!(table.min_codes, PerKind { diagnosis: 1, treatment: 0, lab: 0 });
+        let error = settings(&["max_codes = \"visit=1\""]).unwrap_err().to_string();
         assert!(error.contains("option `max_codes`: visit=1 is not allowed"), "{error}");
+    }
+
+    #[test]
+    fn wrong_settings_are_refused() {
+        for (line, problem) in [
+            (
+                "min_count = \"x\"",
+                "min_count = \"x\": min_count: invalid type: text \"x\", expected a whole number",
+            ),
+            ("lab_bins = 2000", "option `lab_bins`: 2000 is not allowed; expected a number up to 1000"),
+            ("max_hour = 3", "option `max_hour`: 3 is not allowed; expected one of the options "),
+            ("min_codes = -1", "option `min_codes`: -1 is not allowed; expected a number"),
+        ] {
+            let error = settings(&[line]).unwrap_err().to_string();
+            assert!(error.starts_with(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_setting_of_all_sources_has_its_name() {
+        let settings = Settings { labels: Some(String::new()), limit: Some(1), ..Settings::default() };
+        let mut names: Vec<String> = overrides::table(&settings).into_iter().map(|(name, _)| name).collect();
+        let mut common = COMMON.map(String::from).to_vec();
+        names.sort();
+        common.sort();
+        assert_eq!(names, common);
     }
 }
