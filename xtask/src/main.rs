@@ -16,6 +16,7 @@ mod serving;
 mod test;
 mod tidy;
 mod torture;
+mod width;
 
 /// The repository's chores
 #[derive(Parser)]

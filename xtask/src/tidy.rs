@@ -5,6 +5,7 @@
 //! - Documents name only paths that exist.
 //! - No `match` on a `Question` has a wildcard arm.
 //! - Every command has a file of tests.
+//! - Lines of Rust and Markdown have at most 110 columns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use crate::root;
+use crate::{root, width};
 
 pub(crate) fn run() -> Result<()> {
     let library = root().join("crates/gct/src");
@@ -34,6 +35,7 @@ pub(crate) fn run() -> Result<()> {
     }
     problems.extend(untested_commands(&read(&root().join("crates/cli/src/main.rs"))?));
     problems.extend(wildcards_on_questions()?);
+    problems.extend(wide_lines()?);
     if problems.is_empty() {
         return Ok(());
     }
@@ -68,7 +70,7 @@ fn module_path(file: &Path) -> Vec<String> {
     parts.iter().map(|part| part.to_string_lossy().into_owned()).filter(|part| part != "mod").collect()
 }
 
-fn tokens(source: &str) -> Result<Vec<TokenTree>> {
+pub(crate) fn tokens(source: &str) -> Result<Vec<TokenTree>> {
     let stream = TokenStream::from_str(source).map_err(|error| anyhow::anyhow!("not Rust: {error}"))?;
     Ok(stream.into_iter().collect())
 }
@@ -217,6 +219,23 @@ fn named_paths(line: &str) -> Vec<&str> {
     let linked = line.match_indices("](").filter_map(|(at, _)| line[at + 2..].split(')').next());
     let linked = linked.filter(|target| !target.contains("://") && !target.starts_with('#'));
     quoted.chain(linked.map(|target| target.split('#').next().unwrap_or(target))).collect()
+}
+
+/// Lines of Rust and Markdown that are too wide.
+fn wide_lines() -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let name = |file: &Path| file.strip_prefix(root()).expect("below the root").display().to_string();
+    for folder in ["crates", "xtask"] {
+        for file in files(&root().join(folder), "rs")? {
+            let source = read(&file)?;
+            let wide = width::wide_in_rust(&source, &tokens(&source)?);
+            problems.extend(width::problems(&name(&file), wide));
+        }
+    }
+    for document in documents()?.into_iter().chain([root().join("CHANGELOG.md")]) {
+        problems.extend(width::problems(&name(&document), width::wide_in_markdown(&read(&document)?)));
+    }
+    Ok(problems)
 }
 
 /// Arms of a `match` on a question that would take a new question in silence.
