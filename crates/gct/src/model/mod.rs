@@ -71,7 +71,7 @@ pub struct Pass {
     pub batch_nodes: usize,
     /// See above.
     pub batch_terms: usize,
-    /// The place of the first node in the batch.
+    /// Index of the first node in the batch.
     pub first_node: usize,
     /// Whether the regulariser is wanted. Without it, only what the prediction needs is computed.
     pub regularizes: bool,
