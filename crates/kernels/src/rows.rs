@@ -401,57 +401,28 @@ pub fn add_scaled(factor: T, from: &[T], to: &mut [T]) {
 }
 }
 
-/// Adam's constants and its step.
-#[derive(Debug, Clone, Copy)]
-pub struct Adam {
-    /// How far to go.
-    pub learning_rate: f64,
-    /// How slowly the mean of the gradient forgets.
-    pub beta_1: f64,
-    /// How slowly the mean of its square forgets.
-    pub beta_2: f64,
-    /// Keeps the quotient finite.
-    pub epsilon: f64,
-    /// Which step this is, from 1.
-    pub step: u32,
-}
-
-impl Adam {
-    /// Moves the parameters against the gradient, which is zero afterwards.
-    pub fn update<T: Number>(
-        &self,
-        parameters: &mut [T],
-        mean: &mut [T],
-        square: &mut [T],
-        gradient: &mut [T],
-    ) {
-        let step = i32::try_from(self.step).unwrap_or(i32::MAX);
-        let forgotten = |beta: f64| 1.0 - beta.powi(step);
-        let rate = T::of(self.learning_rate / forgotten(self.beta_1));
-        let unbias = T::of(1.0 / forgotten(self.beta_2));
-        let betas = [self.beta_1, self.beta_2, 1.0 - self.beta_1, 1.0 - self.beta_2].map(T::of);
-        adam(rate, unbias, betas, T::of(self.epsilon), parameters, mean, square, gradient);
-    }
-}
-
 vectorized! {
-fn adam(
+/// A step of Adam over some parameters; the gradient is zero afterwards. Of the running means of the gradient
+/// and of its square `keep` stays and `take` of the new one comes in; `rate` and `unbias` correct that they
+/// began at zero.
+pub fn adam(
     rate: T,
     unbias: T,
-    betas: [T; 4],
+    keep: [T; 2],
+    take: [T; 2],
     epsilon: T,
     parameters: &mut [T],
     mean: &mut [T],
     square: &mut [T],
     gradient: &mut [T],
 ) {
-    let [keep_mean, keep_square, new_mean, new_square] = betas;
+    let ([keep_mean, keep_square], [take_mean, take_square]) = (keep, take);
     let moments = mean.iter_mut().zip(square);
     for ((parameter, (mean, square)), gradient) in parameters.iter_mut().zip(moments).zip(gradient) {
         let g = *gradient;
         *gradient = T::ZERO;
-        *mean = keep_mean * *mean + new_mean * g;
-        *square = keep_square * *square + new_square * g * g;
+        *mean = keep_mean * *mean + take_mean * g;
+        *square = keep_square * *square + take_square * g * g;
         *parameter -= rate * *mean / ((*square * unbias).sqrt() + epsilon);
     }
 }
