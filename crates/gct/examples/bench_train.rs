@@ -10,7 +10,7 @@ use std::time::Instant;
 use gct::batch::{EmbeddingRows, Encoding, Example};
 use gct::dataset::Dataset;
 use gct::infer::Predictor;
-use gct::model::{Config, Learning, Model, Trainer};
+use gct::model::{Config, Learner, Learning, Model, TapeLearner};
 use gct::prior::{self, MatrixSettings, Prior, PriorSettings};
 use gct::question::{HeadConfig, Labels, Question};
 use gct::record::{Encounter, PerKind};
@@ -104,14 +104,14 @@ impl Data {
 }
 
 fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
-    let mut trainer = Trainer::new(Model::<f32>::new(&with_dropout(name)?, head, data.rows, 0)?);
+    let mut learner = TapeLearner::new(Model::<f32>::new(&with_dropout(name)?, head, data.rows, 0)?);
     let train = rate(data.examples.len(), || {
         for at in data.batches() {
-            trainer.step(data.batch(at), Learning::new(5e-4, at as u32));
+            learner.step(data.batch(at), Learning::new(5e-4, at as u32));
         }
     });
     // What `gct evaluate` and `gct predict` do with encounters that they have read: made examples of, P included, and answered.
-    let predictor = data.predictor(trainer.model(), head);
+    let predictor = data.predictor(learner.model(), head);
     let evaluate = rate(data.encounters.len(), || {
         let answers = predictor.answers(&predictor.samples(&data.encounters)).expect("the weights are small");
         std::hint::black_box(answers);
@@ -152,7 +152,7 @@ fn flop_per_step(examples: &[Example]) -> f64 {
     let columns: usize = LAYERS.iter().sum();
     let flop = |example: &Example| {
         let nodes = example.nodes();
-        let pairs = example.allowed.places().count();
+        let pairs = example.allowed.cells().count();
         // Forward, and backward to the inputs and to the weights.
         let linear = 3 * 2 * nodes * WIDTH * columns;
         // P mixes in block 1, forward and back. In the others scores and mixing are two products, and four back.
@@ -209,10 +209,10 @@ fn latency(data: &Data) -> gct::Result<Value> {
 
 /// Resident memory in MB after a tenth of the steps and after each further tenth.
 fn memory(data: &Data, steps: usize) -> gct::Result<Value> {
-    let mut trainer = Trainer::new(Model::<f32>::new(&with_dropout("gct")?, &edges(), data.rows, 0)?);
+    let mut learner = TapeLearner::new(Model::<f32>::new(&with_dropout("gct")?, &edges(), data.rows, 0)?);
     let mut megabytes = Vec::new();
     for (step, at) in data.batches().cycle().take(steps).enumerate() {
-        trainer.step(data.batch(at), Learning::new(5e-4, step as u32));
+        learner.step(data.batch(at), Learning::new(5e-4, step as u32));
         if (step + 1) % (steps / 10).max(1) == 0 {
             megabytes.push(resident_megabytes());
         }

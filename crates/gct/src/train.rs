@@ -18,7 +18,7 @@ use crate::error::{Error, OnPath, Result};
 use crate::evaluate;
 use crate::files::{Overwrite, write_own};
 use crate::infer::Predictor;
-use crate::model::{Learning, Model, Trainer};
+use crate::model::{Learner, Learning, Model, Moments, TapeLearner};
 use crate::prior::{Counter, Prior};
 use crate::question::Hide;
 use crate::record::{Encounter, PerKind};
@@ -95,12 +95,35 @@ pub(crate) fn threads(number: usize, folder: &Path) -> Result<rayon::ThreadPool>
     pool.map_err(std::io::Error::other).on("start threads for", folder)
 }
 
+/// Makes a learner of a model and Adam's moments, which are zero before the first step.
+pub type MakeLearner<'a> = &'a dyn Fn(Model<f32>, Moments<f32>) -> Box<dyn Learner<f32>>;
+
+/// The learner of [`start`] and [`resume`]: the fast one on this processor.
+pub fn on_tape(model: Model<f32>, moments: Moments<f32>) -> Box<dyn Learner<f32>> {
+    Box::new(TapeLearner::resume(model, moments))
+}
+
 /// Trains a model on a dataset, into a new run folder.
 ///
 /// # Errors
 /// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already, the loss explodes, or
 /// the user stops it.
 pub fn start(
+    settings: Settings,
+    dataset: &Dataset,
+    folder: &Path,
+    overwrite: Overwrite,
+    watch: Watch<'_>,
+) -> Result<Outcome> {
+    start_on(&on_tape, settings, dataset, folder, overwrite, watch)
+}
+
+/// [`start`] with another learner than the tape.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_on(
+    make: MakeLearner<'_>,
     settings: Settings,
     dataset: &Dataset,
     folder: &Path,
@@ -131,7 +154,8 @@ pub fn start(
         None => noted.counter.finish(),
     };
     let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
-    Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
+    let moments = Moments::zeros(model.parameters().len());
+    Session::new(&run, &data, make(model, moments), State::default())?.train(watch)
 }
 
 /// Conditional probabilities from a file, for the codes of a dataset.
@@ -147,7 +171,21 @@ fn given_prior(path: &Path, dataset: &Dataset) -> Result<Prior> {
 ///
 /// # Errors
 /// As [`start`]; if the dataset is another one; if the last checkpoint is damaged.
-pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: Watch<'_>) -> Result<Outcome> {
+pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, watch: Watch<'_>) -> Result<Outcome> {
+    resume_on(&on_tape, folder, dataset, steps, watch)
+}
+
+/// [`resume`] with another learner than the tape. It need not be the one that the run was started with.
+///
+/// # Errors
+/// As [`resume`].
+pub fn resume_on(
+    make: MakeLearner<'_>,
+    folder: &Path,
+    dataset: &Dataset,
+    steps: Option<u64>,
+    mut watch: Watch<'_>,
+) -> Result<Outcome> {
     let mut run = Run::open(folder)?;
     run.check_dataset(dataset)?;
     let _lock = run.lock()?;
@@ -155,11 +193,8 @@ pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: W
     let steps = steps.unwrap_or(run.settings().steps);
     let settings = Settings { steps, ..run.settings().clone() };
     settings.check()?;
-    let first = || Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed);
-    let (trainer, state) = match checkpoint::load(&run, first()?)? {
-        Some(there) => there,
-        None => (Trainer::new(first()?), State::default()),
-    };
+    let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
+    let (model, moments, state) = checkpoint::load(&run, model)?;
     if steps < state.step {
         let problem = format!("it has made {} steps already, which is more than {steps}", state.step);
         return Err(Error::OtherRun { path: folder.to_owned(), problem });
@@ -173,7 +208,7 @@ pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: W
     if steps != run.settings().steps {
         run.set_steps(steps)?;
     }
-    Session::new(&run, &data, trainer, state)?.train(watch)
+    Session::new(&run, &data, make(model, moments), state)?.train(watch)
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
@@ -266,7 +301,7 @@ struct Session<'a> {
     settings: &'a Settings,
     encoding: Encoding<'a>,
     data: &'a Data,
-    trainer: Trainer<f32>,
+    learner: Box<dyn Learner<f32>>,
     state: State,
     /// The step of the last checkpoint.
     kept: u64,
@@ -287,14 +322,14 @@ struct Clock {
 }
 
 impl<'a> Session<'a> {
-    fn new(run: &'a Run, data: &'a Data, trainer: Trainer<f32>, state: State) -> Result<Self> {
+    fn new(run: &'a Run, data: &'a Data, learner: Box<dyn Learner<f32>>, state: State) -> Result<Self> {
         let (settings, now) = (run.settings(), Instant::now());
         Ok(Session {
             run,
             settings,
             encoding: run.encoding(),
             data,
-            trainer,
+            learner,
             kept: state.step,
             journal: Journal::open(run.path(), state.journal)?,
             order: Order::new(settings.seed, data.train.len()),
@@ -370,7 +405,7 @@ impl<'a> Session<'a> {
             clip: (settings.clip > 0.0).then_some(settings.clip),
             dropout_key: mixed(settings.seed, Purpose::Dropping, step) as u32,
         };
-        let outcome = self.trainer.step(&examples, learning);
+        let outcome = self.learner.step(&examples, learning);
         if !outcome.prediction.is_finite()
             || !outcome.regularizer.is_finite()
             || outcome.prediction > EXPLODED
@@ -392,7 +427,7 @@ impl<'a> Session<'a> {
 
     /// Whether every weight is a number: a step can break them after its loss was computed.
     fn check_weights(&self) -> Result<()> {
-        match self.trainer.model().weights().values().iter().all(|weight| weight.is_finite()) {
+        match self.learner.model().weights().values().iter().all(|weight| weight.is_finite()) {
             true => Ok(()),
             false => Err(self.diverged(self.state.step, f64::NAN)?),
         }
@@ -404,7 +439,7 @@ impl<'a> Session<'a> {
         let settings = self.settings;
         let (now, (lap, lap_step)) = (Instant::now(), self.clock.lap);
         let learned = (self.state.step - lap_step) * settings.batch as u64;
-        let predictor = Predictor::new(self.trainer.model(), &settings.task, self.encoding);
+        let predictor = Predictor::new(self.learner.model(), &settings.task, self.encoding);
         let scores = match evaluate::validate(&predictor, &self.data.validation) {
             Err(Error::NoAnswer) => return Err(self.diverged(self.state.step, f64::NAN)?),
             scores => scores?,
@@ -441,7 +476,7 @@ impl<'a> Session<'a> {
 
     fn save_weights(&self, name: &str) -> Result<()> {
         let path = self.run.path().join(name);
-        write_own(&path, &self.trainer.model().to_file(&path, Some(self.run.identity().to_json()))?)
+        write_own(&path, &self.learner.model().to_file(&path, Some(self.run.identity().to_json()))?)
     }
 
     /// Writes down where it stands.
@@ -452,7 +487,7 @@ impl<'a> Session<'a> {
         if self.state.step > 0 {
             self.save_weights(run::LAST)?;
         }
-        checkpoint::save(self.run, &self.trainer, &self.state)?;
+        checkpoint::save(self.run, &*self.learner, &self.state)?;
         (self.kept, self.clock.kept) = (self.state.step, Instant::now());
         Ok(())
     }

@@ -87,16 +87,16 @@ pub struct Attend<'a, A> {
     pub bias: Option<&'a A>,
     /// What is done with the sum.
     pub normalizer: Normalizer,
-    /// How far it may stray.
-    pub leash: Option<Leash<'a, A>>,
+    /// The term of the loss that holds it near another attention.
+    pub divergence: Option<DivergenceTerm<'a, A>>,
     /// Who attends.
     pub reach: Reach,
 }
 
-/// How far an attention may stray from the one before it.
+/// The KL divergence of an attention from the one before it, as a term of the loss that holds it near.
 #[derive(Debug)]
-pub struct Leash<'a, A> {
-    /// The one before it. One that was computed may be before one other at most.
+pub struct DivergenceTerm<'a, A> {
+    /// The attention before it. One that was computed may be before one other at most.
     pub before: &'a A,
     /// The weight, in the loss, of the sum over rows of the divergence between the two. The same along a chain.
     pub weight: f64,
@@ -174,7 +174,7 @@ pub trait Engine {
     /// One row per graph: the sum over its nodes.
     fn sum(&mut self, x: &Self::Matrix) -> Self::Matrix;
 
-    /// The rows of some nodes, each given by its graph and its place there.
+    /// The rows of some nodes, each given by its graph and its index there.
     fn select(&mut self, x: &Self::Matrix, nodes: &[(usize, usize)]) -> Self::Matrix;
 
     /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. Without a decoder, inner

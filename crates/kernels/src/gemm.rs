@@ -83,9 +83,10 @@ pub fn pack_transposed<T: Number>(w: &[T], k: usize, n: usize, out: &mut [T]) {
     }
 }
 
-/// The place of an element that is so many steps of such lengths from the first; one that no slice has if it is too large for a number.
-pub(crate) fn place<const N: usize>(steps: [(usize, usize); N], rest: usize) -> usize {
-    steps.iter().fold(rest, |place, (count, length)| place.saturating_add(count.saturating_mul(*length)))
+/// Offset of the element that is so many steps of such lengths from the first; `usize::MAX`, which no slice
+/// has, if it overflows.
+pub(crate) fn offset<const N: usize>(steps: [(usize, usize); N], rest: usize) -> usize {
+    steps.iter().fold(rest, |offset, (count, length)| offset.saturating_add(count.saturating_mul(*length)))
 }
 
 /// What to do with what is in C.
@@ -126,11 +127,11 @@ pub fn gemm<T: Number>(
     if m == 0 || n == 0 {
         return;
     }
-    assert!(stride >= n && c.len() > place([(m - 1, stride)], n - 1), "C [{m}, {n}] in {} numbers", c.len());
+    assert!(stride >= n && c.len() > offset([(m - 1, stride)], n - 1), "C [{m}, {n}] in {} numbers", c.len());
     if k > 0 {
         let (a_last, b_last) = (
-            place([(m - 1, a.row), (k - 1, a.column)], 0),
-            place([((n - 1) / PANEL, b.panel), (k - 1, b.row)], (n - 1) % PANEL),
+            offset([(m - 1, a.row), (k - 1, a.column)], 0),
+            offset([((n - 1) / PANEL, b.panel), (k - 1, b.row)], (n - 1) % PANEL),
         );
         assert!(a.data.len() > a_last, "A [{m}, {k}] in {} numbers", a.data.len());
         assert!(b.data.len() > b_last, "B [{k}, {n}] in {} numbers", b.data.len());
@@ -138,8 +139,8 @@ pub fn gemm<T: Number>(
     match into {
         Into::Layer { bias, .. } => assert!(bias.len() >= n, "{} biases for {n} columns", bias.len()),
         Into::Beside { diagonal: (diagonal, step), x: (x, stride) } => {
-            assert!(diagonal.len() > place([(m - 1, step)], 0), "D [{m}] in {} numbers", diagonal.len());
-            assert!(x.len() > place([(m - 1, stride)], n - 1), "X [{m}, {n}] in {} numbers", x.len());
+            assert!(diagonal.len() > offset([(m - 1, step)], 0), "D [{m}] in {} numbers", diagonal.len());
+            assert!(x.len() > offset([(m - 1, stride)], n - 1), "X [{m}, {n}] in {} numbers", x.len());
         }
         _ => {}
     }

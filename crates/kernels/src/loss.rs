@@ -32,7 +32,7 @@ struct Columns<T> {
     d_biases: Vec<T>,
 }
 
-/// The place of a pair of groups, whichever comes first: (0, 0), (0, 1), (1, 1), (0, 2) and so on.
+/// Index of a pair of groups, whichever comes first: (0, 0), (0, 1), (1, 1), (0, 2) and so on.
 pub fn pair_of_groups(one: usize, other: usize) -> usize {
     let (first, second) = (one.min(other), one.max(other));
     second * (second + 1) / 2 + first
@@ -50,8 +50,8 @@ impl<T: Number> Decoder<T> {
         }
     }
 
-    /// Where a pair of groups has its bias.
-    fn place(&self, one: usize, other: usize) -> usize {
+    /// Index of the bias of a pair of groups.
+    fn bias_index(&self, one: usize, other: usize) -> usize {
         if self.biases.len() == 1 { 0 } else { pair_of_groups(one, other) }
     }
 
@@ -72,8 +72,8 @@ impl<T: Number> Decoder<T> {
         }
         for row in 0..sizes.len() {
             for group in 0..sizes.len() {
-                let columns = graph.places(row, group);
-                graph.biases[columns].fill(self.biases[self.place(row, group)]);
+                let columns = graph.columns_of(row, group);
+                graph.biases[columns].fill(self.biases[self.bias_index(row, group)]);
             }
         }
         self.graph = graph;
@@ -84,9 +84,9 @@ impl<T: Number> Decoder<T> {
         let groups = self.graph.ends.len();
         for row in 0..groups {
             for group in 0..groups {
-                let (place, columns) = (self.place(row, group), self.graph.places(row, group));
+                let (bias, columns) = (self.bias_index(row, group), self.graph.columns_of(row, group));
                 let sum: f64 = self.graph.d_biases[columns].iter().map(|number| number.f64()).sum();
-                self.d_biases[place] += weight * sum;
+                self.d_biases[bias] += weight * sum;
             }
         }
     }
@@ -94,7 +94,7 @@ impl<T: Number> Decoder<T> {
 
 impl<T> Columns<T> {
     /// Where the row of one group has the columns of another.
-    fn places(&self, row: usize, group: usize) -> Range<usize> {
+    fn columns_of(&self, row: usize, group: usize) -> Range<usize> {
         let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
         row * self.stride + start..row * self.stride + self.ends[group]
     }
@@ -239,9 +239,9 @@ fn softplus_row(scale: T, biases: &[T], node: usize, nodes: usize, row: &mut [T]
     let columns = biases.as_chunks::<16>().0.iter().zip(d_biases.as_chunks_mut::<16>().0);
     for (chunk, (row, (bias, d_bias))) in row.as_chunks_mut::<16>().0.iter_mut().zip(columns).enumerate() {
         for lane in 0..16 {
-            let place = chunk * 16 + lane;
-            let dot = row[lane];
-            let x = if place == node || place >= nodes { nothing } else { dot.fma::<FMA>(scale, bias[lane]) };
+            let (other, dot) = (chunk * 16 + lane, row[lane]);
+            let is_left_out = other == node || other >= nodes;
+            let x = if is_left_out { nothing } else { dot.fma::<FMA>(scale, bias[lane]) };
             let e = (-x.abs()).exp::<FMA>();
             let q = T::ONE / (T::ONE + e);
             let sigmoid = if x >= T::ZERO { q } else { e * q };
@@ -266,8 +266,9 @@ fn softplus_after(scale: T, biases: &[T], node: usize, nodes: usize, dots: &[T])
     let chunks = dots.as_chunks::<16>().0.iter().zip(biases.as_chunks::<16>().0);
     for (chunk, (dots, bias)) in chunks.enumerate().skip(first) {
         for lane in 0..16 {
-            let place = chunk * 16 + lane;
-            let x = if place <= node || place >= nodes { nothing } else { dots[lane].fma::<FMA>(scale, bias[lane]) };
+            let other = chunk * 16 + lane;
+            let is_left_out = other <= node || other >= nodes;
+            let x = if is_left_out { nothing } else { dots[lane].fma::<FMA>(scale, bias[lane]) };
             linear[lane] += x.larger(T::ZERO);
             product[lane] *= T::ONE + (-x.abs()).exp::<FMA>();
         }

@@ -47,7 +47,7 @@ impl Group {
         self.columns[0].len() + self.columns[1].len() + usize::from(self.own)
     }
 
-    /// The ranges of columns, each with the place of its first number in a row.
+    /// The ranges of columns, each with the offset of its first number in a row.
     fn blocks(&self) -> impl Iterator<Item = (Range<usize>, usize)> {
         let second = self.columns[0].len();
         [(self.columns[0].clone(), 0), (self.columns[1].clone(), second)]
@@ -87,7 +87,7 @@ impl Pairs {
         Pairs::lay_out(nodes, rows.collect())
     }
 
-    /// Gives every group its place.
+    /// Gives every group its offset.
     fn lay_out(nodes: usize, mut groups: Vec<Group>) -> Self {
         let mut len = 0;
         for group in &mut groups {
@@ -113,7 +113,7 @@ impl Pairs {
         Pairs::lay_out(self.nodes, self.groups.iter().map(turned).collect())
     }
 
-    /// Only the first nodes look, at whom they did; their numbers have the same places.
+    /// Only the first nodes look, at whom they did; their numbers keep their indices.
     pub fn of_first(&self, rows: usize) -> Self {
         let mut first = self.clone();
         first.len = 0;
@@ -168,15 +168,15 @@ impl Pairs {
         self.groups.iter().map(|group| (group.stride + 1) * width).max().unwrap_or(0)
     }
 
-    /// Every allowed pair (i, j) with the place of its number.
-    pub fn places(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+    /// Every allowed pair (i, j) with the index of its number.
+    pub fn cells(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         self.groups.iter().flat_map(|group| {
             group.rows.clone().flat_map(move |i| {
                 let row = group.start + (i - group.rows.start) * group.stride;
                 let columns = group.columns[0].clone().chain(group.columns[1].clone());
                 let own = group.own.then_some(i);
                 let all = columns.chain(own).enumerate();
-                all.filter(move |(_, j)| !group.upper || *j >= i).map(move |(place, j)| (i, j, row + place))
+                all.filter(move |(_, j)| !group.upper || *j >= i).map(move |(column, j)| (i, j, row + column))
             })
         })
     }
@@ -184,16 +184,16 @@ impl Pairs {
     /// Takes the allowed pairs out of a matrix over nodes.
     pub fn compact<T: Number>(&self, matrix: &[T], out: &mut [T]) {
         out[..self.len].fill(T::ZERO);
-        for (i, j, place) in self.places() {
-            out[place] = matrix[i * self.nodes + j];
+        for (i, j, cell) in self.cells() {
+            out[cell] = matrix[i * self.nodes + j];
         }
     }
 
     /// Puts the pairs into a matrix over nodes; the others are 0.
     pub fn expand<T: Number>(&self, pairs: &[T], matrix: &mut [T]) {
         matrix[..self.nodes * self.nodes].fill(T::ZERO);
-        for (i, j, place) in self.places() {
-            matrix[i * self.nodes + j] = pairs[place];
+        for (i, j, cell) in self.cells() {
+            matrix[i * self.nodes + j] = pairs[cell];
         }
     }
 }
@@ -222,9 +222,9 @@ pub fn mix<T: Number>(pairs: &Pairs, width: usize, a: &[T], x: Rows<'_, T>, out:
         if group.blocks().next().is_none() {
             gemm([rows, width, 0], Left::rows(&[], 0), Right::rows(&[], 0), out, stride, into);
         }
-        for (columns, place) in group.blocks() {
+        for (columns, offset) in group.blocks() {
             let x = Right::rows(&x.data[columns.start * x.stride..], x.stride);
-            gemm([rows, width, columns.len()], Left::rows(&a[place..], group.stride), x, out, stride, into);
+            gemm([rows, width, columns.len()], Left::rows(&a[offset..], group.stride), x, out, stride, into);
             into = Into::Add;
         }
     }
@@ -252,8 +252,8 @@ pub fn mix_transposed<T: Number>(
         }
     }
     for group in pairs.groups.iter().filter(|group| !group.rows.is_empty()) {
-        for (columns, place) in group.blocks() {
-            let a = Left::transposed(&a[group.start + place..], group.stride);
+        for (columns, offset) in group.blocks() {
+            let a = Left::transposed(&a[group.start + offset..], group.stride);
             let x = Right::rows(&x.data[group.rows.start * x.stride..], x.stride);
             let out = &mut out[columns.start * stride..];
             gemm([columns.len(), width, group.rows.len()], a, x, out, stride, Into::Add);
@@ -283,12 +283,12 @@ pub fn dots<T: Number>(
         if blocks.peek().is_none() {
             turned.fill(T::ZERO);
         }
-        while let Some((columns, place)) = blocks.next() {
+        while let Some((columns, offset)) = blocks.next() {
             // The last one fills up the lines. It writes over what the first wrote too much, in whole eights.
             let whole = columns.len().next_multiple_of(8);
-            let end = if blocks.peek().is_some() { whole } else { stride - place };
+            let end = if blocks.peek().is_some() { whole } else { stride - offset };
             let from = &y.data[columns.start * y.stride..];
-            transpose([columns.len(), end, width], from, y.stride, zeros, &mut turned[place..], stride);
+            transpose([columns.len(), end, width], from, y.stride, zeros, &mut turned[offset..], stride);
         }
         gemm(
             [rows, stride, width],

@@ -2,7 +2,7 @@
 //! so that a result does not depend on the processor's.
 
 use crate::Number;
-use crate::gemm::place;
+use crate::gemm::offset;
 use crate::level::vectorized;
 
 /// Lanes of a sum.
@@ -22,7 +22,8 @@ pub(crate) fn total<T: Number>(mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// Adds something for each place of some slices, in lanes: `add(numbers, sum)` is the lane's sum with the numbers at a place.
+/// Adds something for each index of some slices, in lanes: `add(numbers, sum)` is the lane's sum with the
+/// numbers at an index.
 #[inline(always)]
 pub(crate) fn sum<T: Number, const SLICES: usize>(
     slices: [&[T]; SLICES],
@@ -141,7 +142,7 @@ pub fn add_norm_back(
 }
 }
 
-/// Dropout whose choices depend on a key and an element's place alone: the same whichever thread asks, and again in the
+/// Dropout whose choices depend on a key and an element's index alone: the same whichever thread asks, and again in the
 /// backward pass, so that no mask is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Dropout {
@@ -152,7 +153,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Drops a share `rate` of elements and scales the others up. `first` is the place of the first element.
+    /// Drops a share `rate` of elements and scales the others up. `first` is the index of the first element.
     ///
     /// # Panics
     /// If the rate is not in 0..1.
@@ -166,14 +167,14 @@ impl Dropout {
         }
     }
 
-    /// What the element at a place is multiplied with: 0, or the scale of what is kept.
-    pub fn factor(&self, place: usize) -> f64 {
-        if self.keeps(place) { self.scale } else { 0.0 }
+    /// What the element at an index is multiplied with: 0, or the scale of what is kept.
+    pub fn factor(&self, index: usize) -> f64 {
+        if self.keeps(index) { self.scale } else { 0.0 }
     }
 
     #[inline(always)]
-    fn keeps(&self, place: usize) -> bool {
-        let mut x = self.first.wrapping_add(place as u32).wrapping_mul(0x9e37_79b1) ^ self.key;
+    fn keeps(&self, index: usize) -> bool {
+        let mut x = self.first.wrapping_add(index as u32).wrapping_mul(0x9e37_79b1) ^ self.key;
         x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
         x = (x ^ (x >> 13)).wrapping_mul(0xc2b2_ae35);
         x ^= x >> 16;
@@ -324,7 +325,7 @@ impl Transpose for f32 {
         if crate::level() >= crate::Level::Avx2 {
             assert!(width.is_multiple_of(8) && lines.iter().all(|line| line.len() >= width), "eight lines");
             assert!(
-                width == 0 || to.len() > place([(width - 1, stride)], 7),
+                width == 0 || to.len() > offset([(width - 1, stride)], 7),
                 "[{width}, 8] in {} numbers",
                 to.len()
             );
@@ -400,57 +401,28 @@ pub fn add_scaled(factor: T, from: &[T], to: &mut [T]) {
 }
 }
 
-/// Adam's constants and its step.
-#[derive(Debug, Clone, Copy)]
-pub struct Adam {
-    /// How far to go.
-    pub learning_rate: f64,
-    /// How slowly the mean of the gradient forgets.
-    pub beta_1: f64,
-    /// How slowly the mean of its square forgets.
-    pub beta_2: f64,
-    /// Keeps the quotient finite.
-    pub epsilon: f64,
-    /// Which step this is, from 1.
-    pub step: u32,
-}
-
-impl Adam {
-    /// Moves the parameters against the gradient, which is zero afterwards.
-    pub fn update<T: Number>(
-        &self,
-        parameters: &mut [T],
-        mean: &mut [T],
-        square: &mut [T],
-        gradient: &mut [T],
-    ) {
-        let step = i32::try_from(self.step).unwrap_or(i32::MAX);
-        let forgotten = |beta: f64| 1.0 - beta.powi(step);
-        let rate = T::of(self.learning_rate / forgotten(self.beta_1));
-        let unbias = T::of(1.0 / forgotten(self.beta_2));
-        let betas = [self.beta_1, self.beta_2, 1.0 - self.beta_1, 1.0 - self.beta_2].map(T::of);
-        adam(rate, unbias, betas, T::of(self.epsilon), parameters, mean, square, gradient);
-    }
-}
-
 vectorized! {
-fn adam(
+/// A step of Adam over some parameters; the gradient is zero afterwards. Of the running means of the gradient
+/// and of its square `keep` stays and `take` of the new one comes in; `rate` and `unbias` correct that they
+/// began at zero.
+pub fn adam(
     rate: T,
     unbias: T,
-    betas: [T; 4],
+    keep: [T; 2],
+    take: [T; 2],
     epsilon: T,
     parameters: &mut [T],
     mean: &mut [T],
     square: &mut [T],
     gradient: &mut [T],
 ) {
-    let [keep_mean, keep_square, new_mean, new_square] = betas;
+    let ([keep_mean, keep_square], [take_mean, take_square]) = (keep, take);
     let moments = mean.iter_mut().zip(square);
     for ((parameter, (mean, square)), gradient) in parameters.iter_mut().zip(moments).zip(gradient) {
         let g = *gradient;
         *gradient = T::ZERO;
-        *mean = keep_mean * *mean + new_mean * g;
-        *square = keep_square * *square + new_square * g * g;
+        *mean = keep_mean * *mean + take_mean * g;
+        *square = keep_square * *square + take_square * g * g;
         *parameter -= rate * *mean / ((*square * unbias).sqrt() + epsilon);
     }
 }
@@ -469,8 +441,8 @@ mod tests {
             let (from_stride, to_stride) = (width + 2, end + 3);
             let from: Vec<f32> = (0..rows * from_stride).map(|i| i as f32 + 1.0).collect();
             let mut expected = vec![-1.0; width * to_stride];
-            for (place, cell) in expected.iter_mut().enumerate() {
-                match (place % to_stride, place / to_stride) {
+            for (index, cell) in expected.iter_mut().enumerate() {
+                match (index % to_stride, index / to_stride) {
                     (row, column) if row < rows => *cell = from[row * from_stride + column],
                     (row, _) if row < end => *cell = 0.0,
                     _ => {}

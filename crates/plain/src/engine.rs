@@ -83,23 +83,23 @@ impl<'a> Tensors<'a> {
         let (counts, most) = (self.counts(known(x)), self.most());
         let [rows, width] = x.rows.dims();
         let mut first = 0;
-        let mut places = Vec::new();
+        let mut indices = Vec::new();
         for count in counts {
-            places.extend((0..most).map(|node| if node < count { first + node } else { rows }));
+            indices.extend((0..most).map(|node| if node < count { first + node } else { rows }));
             first += count;
         }
         let zeros = self.constant(vec![0.0; width], [1, width]);
         let with_zeros = Tensor::cat(vec![x.rows.clone(), zeros], 0);
-        with_zeros.select(0, self.indices(places.into_iter())).reshape([self.graphs.len(), most, width])
+        with_zeros.select(0, self.indices(indices.into_iter())).reshape([self.graphs.len(), most, width])
     }
 
     /// The rows within reach of [graphs, most, width].
     fn gather(&self, x: Tensor<3>, reach: Reach) -> Matrix {
         let [graphs, most, width] = x.dims();
         let counts = self.counts(reach);
-        let places =
+        let indices =
             counts.iter().enumerate().flat_map(|(graph, count)| (0..*count).map(move |i| graph * most + i));
-        let rows = x.reshape([graphs * most, width]).select(0, self.indices(places));
+        let rows = x.reshape([graphs * most, width]).select(0, self.indices(indices));
         Matrix { rows, reach: Some(reach) }
     }
 
@@ -126,10 +126,10 @@ impl<'a> Tensors<'a> {
             // A node that is not there counts nowhere.
             _ => 0,
         };
-        let places = graphs
+        let indices = graphs
             .iter()
             .flat_map(|graph| (0..most * most).map(move |at| of_pair(graph, at / most, at % most)));
-        let all = numbers.reshape([vector.len]).select(0, self.indices(places));
+        let all = numbers.reshape([vector.len]).select(0, self.indices(indices));
         all.reshape([graphs.len(), most, most])
     }
 
@@ -179,7 +179,7 @@ impl Engine for Tensors<'_> {
             }
             if let Some(dropout) = layer.dropout {
                 let [count, width] = rows.dims();
-                let factors = (0..count * width).map(|place| dropout.factor(place)).collect();
+                let factors = (0..count * width).map(|index| dropout.factor(index)).collect();
                 rows = rows * self.constant(factors, [count, width]);
             }
         }
@@ -215,8 +215,8 @@ impl Engine for Tensors<'_> {
         let (graphs, most) = (self.graphs.len(), self.most());
         let (mut values, mut first) = (vec![0.0; graphs * most * most], 0);
         for (graph, of_graph) in self.graphs.iter().enumerate() {
-            for (i, j, place) in of_graph.places() {
-                values[(graph * most + i) * most + j] = f64::from(pairs[first + place]);
+            for (i, j, cell) in of_graph.cells() {
+                values[(graph * most + i) * most + j] = f64::from(pairs[first + cell]);
             }
             first += of_graph.len();
         }
@@ -231,7 +231,7 @@ impl Engine for Tensors<'_> {
     ) -> Tensor<3> {
         let counts = self.counts(how.reach);
         let pairs = self.graphs.iter().enumerate().zip(counts).flat_map(|((graph, pairs), count)| {
-            pairs.places().filter(move |(i, _, _)| *i < count).map(move |(i, j, _)| (graph, i, j))
+            pairs.cells().filter(move |(i, _, _)| *i < count).map(move |(i, j, _)| (graph, i, j))
         });
         let allowed = self.indicator(pairs);
         let [query, key] = [query, key].map(|part| self.spread(&columns(part)));
@@ -246,10 +246,10 @@ impl Engine for Tensors<'_> {
             }
             Normalizer::Sigmoid => activation::sigmoid(scores) * allowed,
         };
-        if let Some(leash) = how.leash {
+        if let Some(term) = how.divergence {
             let logs = |of: &Tensor<3>| of.clone().clamp_min(LEAST).log();
-            let divergence = (leash.before.clone() * (logs(leash.before) - logs(&weights))).sum();
-            self.minimize(&divergence, leash.weight);
+            let divergence = (term.before.clone() * (logs(term.before) - logs(&weights))).sum();
+            self.minimize(&divergence, term.weight);
             self.divergence = Some(match self.divergence.take() {
                 Some(sum) => sum + divergence,
                 None => divergence,
@@ -275,8 +275,8 @@ impl Engine for Tensors<'_> {
 
     fn select(&mut self, x: &Matrix, nodes: &[(usize, usize)]) -> Matrix {
         let counts = self.counts(known(x));
-        let places = nodes.iter().map(|(graph, node)| counts[..*graph].iter().sum::<usize>() + node);
-        Matrix { rows: x.rows.clone().select(0, self.indices(places)), reach: None }
+        let indices = nodes.iter().map(|(graph, node)| counts[..*graph].iter().sum::<usize>() + node);
+        Matrix { rows: x.rows.clone().select(0, self.indices(indices)), reach: None }
     }
 
     fn edge_loss(

@@ -1,21 +1,23 @@
-//! The models of `gct` in plain tensor operations of Burn, for two purposes: to check the fast path against, values and
-//! gradients, and to run on devices that Burn knows and we do not.
+//! The models of `gct` in plain tensor operations of Burn, for two purposes: to check the fast path against,
+//! values and gradients, and to train on devices that Burn knows and we do not.
 //!
 //! ```no_run
-//! # fn example(batch: &[gct::batch::Example], model: &gct::model::Model<f32>) {
-//! let mut plain = gct_plain::Plain::new(model, &gct_plain::Device::flex());
-//! let outcome = plain.step(batch, 1e-3, 0);
+//! # use gct::{dataset::Dataset, train::Watch};
+//! # fn example(folder: &std::path::Path, dataset: &Dataset, watch: Watch<'_>) -> gct::Result<()> {
+//! let burn = gct_plain::learner_on(gct_plain::Device::flex());
+//! gct::train::resume_on(&burn, folder, dataset, None, watch)?;
+//! # Ok(())
 //! # }
 //! ```
 //!
-//! Nothing is fused here, and attention is padded to the longest encounter of a batch: on a processor, the models' own path is
-//! several times as fast.
+//! Nothing is fused here, and attention is padded to the longest encounter of a batch: on a processor, the
+//! models' own path is several times as fast.
 
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use gct::batch::Example;
-use gct::model::{Model, Outcome, Pass};
+use gct::model::{Gradient, Learner, Learning, Model, Moments, Outcome, Pass};
 use gct_kernels::Number;
 
 pub use burn::tensor::Device;
@@ -24,93 +26,86 @@ mod engine;
 
 use engine::Tensors;
 
-const BETA_1: f64 = 0.9;
-const BETA_2: f64 = 0.999;
-const EPSILON: f64 = 1e-8;
-
-/// A model on a device, with weights of its own.
-pub struct Plain<'a, T> {
-    model: &'a Model<T>,
+/// A model in training on a device of Burn, in single or double precision like the model.
+pub struct Plain<T> {
+    model: Model<T>,
+    moments: Moments<T>,
     device: Device,
-    parameters: BTreeMap<usize, Parameter>,
-    steps: i32,
+    /// The weights on the device: every parameter by its first index among all.
+    parameters: BTreeMap<usize, Tensor<2>>,
 }
 
-/// A parameter, by its place among all.
-struct Parameter {
-    value: Tensor<2>,
-    mean: Tensor<2>,
-    square: Tensor<2>,
+/// Makes learners on a device, for `gct::train::start_on` and `resume_on`.
+pub fn learner_on(device: Device) -> impl Fn(Model<f32>, Moments<f32>) -> Box<dyn Learner<f32>> {
+    move |model, moments| Box::new(Plain::resume(model, moments, &device))
 }
 
-impl<'a, T: Number> Plain<'a, T> {
-    /// Takes a model's weights to a device, in single or double precision like the model.
-    pub fn new(model: &'a Model<T>, device: &Device) -> Self {
+impl<T: Number> Plain<T> {
+    /// Takes a model to train from the beginning.
+    pub fn new(model: Model<T>, device: &Device) -> Self {
+        let moments = Moments::zeros(model.parameters().len());
+        Plain::resume(model, moments, device)
+    }
+
+    /// Takes a model to train from where another learner stood.
+    pub fn resume(model: Model<T>, moments: Moments<T>, device: &Device) -> Self {
         let device = device.clone().inner();
-        let parameter = |(start, shape): (usize, [usize; 2])| {
-            let len = shape[0] * shape[1];
-            let values = model.weights().values()[start..start + len].iter().map(|x| x.f64()).collect();
-            let value = tensor(values, shape, &device, precision::<T>());
-            let zeros = value.zeros_like();
-            (start, Parameter { value, mean: zeros.clone(), square: zeros })
-        };
-        let shapes = model.parameters().named().iter().map(|named| match named.shape[..] {
-            [len] => (named.start, [1, len]),
-            [rows, columns] => (named.start, [rows, columns]),
-            _ => unreachable!("parameters are vectors and matrices"),
-        });
-        Plain { model, parameters: shapes.map(parameter).collect(), device, steps: 0 }
+        Plain { parameters: on_device(&model, &device), model, moments, device }
     }
 
     /// The loss of a batch and the gradient of every parameter, one after the other.
     pub fn gradients(&self, batch: &[Example], pass: Pass) -> (Outcome, Vec<f64>) {
-        let (outcome, gradients) = self.backward(batch, pass);
-        let all = self.parameters.iter().flat_map(|(start, parameter)| match gradients.get(start) {
-            Some(gradient) => numbers(gradient.clone()),
-            None => vec![0.0; parameter.value.shape().num_elements()],
-        });
-        (outcome, all.collect())
-    }
-
-    /// Learns from one batch and returns the loss that it had, as `gct::model::Trainer` does.
-    pub fn step(&mut self, batch: &[Example], learning_rate: f64, dropout_key: u32) -> Outcome {
-        let pass = Pass { dropout_key: Some(dropout_key), ..self.model.pass(batch, true) };
-        let (outcome, gradients) = self.backward(batch, pass);
-        self.steps += 1;
-        let forgotten = |beta: f64| 1.0 - beta.powi(self.steps);
-        for (start, gradient) in gradients {
-            let Parameter { value, mean, square } =
-                self.parameters.get_mut(&start).expect("only parameters have gradients");
-            *mean = mean.clone() * BETA_1 + gradient.clone() * (1.0 - BETA_1);
-            *square = square.clone() * BETA_2 + gradient.clone() * gradient * (1.0 - BETA_2);
-            let root = (square.clone() / forgotten(BETA_2)).sqrt() + EPSILON;
-            *value = value.clone() - mean.clone() / root * (learning_rate / forgotten(BETA_1));
-        }
-        outcome
-    }
-
-    /// All weights, as the model's own, for it to take back.
-    pub fn weights(&self) -> Vec<T> {
-        let all = self.parameters.values().flat_map(|parameter| numbers(parameter.value.clone()));
-        all.map(T::of).collect()
-    }
-
-    /// The loss of a batch and the gradients of the parameters that it depends on, by their places.
-    fn backward(&self, batch: &[Example], pass: Pass) -> (Outcome, BTreeMap<usize, Tensor<2>>) {
         let learned: BTreeMap<usize, Tensor<2>> = (self.parameters.iter())
-            .map(|(start, parameter)| (*start, parameter.value.clone().autodiff().require_grad()))
+            .map(|(start, value)| (*start, value.clone().autodiff().require_grad()))
             .collect();
         let graphs = self.model.graphs(batch);
         let mut engine = Tensors::new(&learned, &graphs, self.device.clone(), precision::<T>());
         let outcome = self.model.run(&mut engine, &graphs, batch, pass);
-        let mut gradients = BTreeMap::new();
-        if let Some(objective) = engine.objective() {
-            let all = objective.backward();
-            let of = |(start, value): (&usize, &Tensor<2>)| Some((*start, value.grad(&all)?));
-            gradients.extend(learned.iter().filter_map(of));
-        }
-        (outcome, gradients)
+        let gradients = engine.objective().map(|objective| objective.backward());
+        let all = learned.values().flat_map(|value| {
+            match gradients.as_ref().and_then(|gradients| value.grad(gradients)) {
+                Some(gradient) => numbers(gradient),
+                None => vec![0.0; value.shape().num_elements()],
+            }
+        });
+        (outcome, all.collect())
     }
+}
+
+impl<T: Number> Learner<T> for Plain<T> {
+    fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome {
+        let pass = Pass { dropout_key: Some(learning.dropout_key), ..self.model.pass(batch, true) };
+        let (outcome, gradients) = self.gradients(batch, pass);
+        // Weights and moments are kept on the host, where the one Adam of all learners is: the gradient comes
+        // from the device and the new weights go back. Where these copies cost too much, Adam can move to the
+        // device behind the same trait.
+        let mut gradient = [Gradient::new(gradients.into_iter().map(T::of).collect())];
+        self.model.weights_mut().update(|weights| self.moments.step(weights, &mut gradient, learning));
+        self.parameters = on_device(&self.model, &self.device);
+        outcome
+    }
+
+    fn model(&self) -> &Model<T> {
+        &self.model
+    }
+
+    fn moments(&self) -> &Moments<T> {
+        &self.moments
+    }
+}
+
+/// A copy of a model's weights on a device, every parameter by its first index among all.
+fn on_device<T: Number>(model: &Model<T>, device: &Device) -> BTreeMap<usize, Tensor<2>> {
+    let parameter = |(start, shape): (usize, [usize; 2])| {
+        let values = &model.weights().values()[start..start + shape[0] * shape[1]];
+        (start, tensor(values.iter().map(|x| x.f64()).collect(), shape, device, precision::<T>()))
+    };
+    let shapes = model.parameters().named().iter().map(|named| match named.shape[..] {
+        [len] => (named.start, [1, len]),
+        [rows, columns] => (named.start, [rows, columns]),
+        _ => unreachable!("parameters are vectors and matrices"),
+    });
+    shapes.map(parameter).collect()
 }
 
 /// As precise as the model.

@@ -16,7 +16,7 @@
 //! side by side share the width among them, where theirs are each as wide as the model.
 
 use gct_kernels::Number;
-use gct_kernels::engine::{Attend, Columns, Engine, Leash, Linear, Reach};
+use gct_kernels::engine::{Attend, Columns, DivergenceTerm, Engine, Linear, Reach};
 use gct_kernels::pairs;
 use gct_kernels::weights::Dense;
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ impl Heads {
                 self.keys = Some(Keys::Nodes);
                 (0..heads).map(|head| times_transposed(width, &part(0, head), &part(1, head))).collect()
             }
-            Some(_) => (0..2 * heads).map(|place| part(place / heads, place % heads)).collect(),
+            Some(_) => (0..2 * heads).map(|index| part(index / heads, index % heads)).collect(),
         };
         matrices.extend((0..heads).map(|head| part(values, head)));
         self.projection = freezer.projection(of_embedding, &matrices);
@@ -202,13 +202,14 @@ impl Heads {
         };
         (0..self.config.heads)
             .map(|head| {
-                let leash = before.map(|(before, weight)| Leash { before: &before[head], weight });
+                let divergence =
+                    before.map(|(before, weight)| DivergenceTerm { before: &before[head], weight });
                 let query = self.columns(projected, 0, head);
                 let key = match self.keys {
                     Some(Keys::Nodes) => Columns { matrix: x, first: 0, width: self.width },
                     _ => self.columns(projected, 1, head),
                 };
-                engine.attend(query, key, Attend { scale, bias, normalizer, leash, reach })
+                engine.attend(query, key, Attend { scale, bias, normalizer, divergence, reach })
             })
             .collect()
     }

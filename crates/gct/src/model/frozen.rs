@@ -46,8 +46,8 @@ impl<T> Default for Scratch<T> {
 impl<T> Scratch<T> {
     /// The pool of this thread.
     fn pool(&self) -> MutexGuard<'_, Pool<T>> {
-        let place = rayon::current_thread_index().unwrap_or(0) % self.pools.len();
-        self.pools[place].lock().unwrap_or_else(PoisonError::into_inner)
+        let index = rayon::current_thread_index().unwrap_or(0) % self.pools.len();
+        self.pools[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

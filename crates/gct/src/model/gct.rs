@@ -148,11 +148,11 @@ impl Gct {
             let mut mixing = &prior;
             let attends = self.config.attends(number);
             if heads.has_attention() && (pass.regularizes || attends) {
-                let (leash, attending) = match pass.regularizes {
+                let (divergence, attending) = match pass.regularizes {
                     true => (Some((&before[..], self.weight(pass))), Reach::ALL),
                     false => (None, reach),
                 };
-                before = heads.attend(engine, &x, &projected, bias.as_ref(), leash, attending);
+                before = heads.attend(engine, &x, &projected, bias.as_ref(), divergence, attending);
                 if attends {
                     mixing = &before;
                 }

@@ -125,12 +125,12 @@ impl Mime {
         };
         let share = 1.0 / pass.batch_nodes as f64;
         let weight = self.config.auxiliary * share;
-        let (mut places, mut classes, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut nodes, mut classes, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         for (graph, example) in examples.iter().enumerate() {
             for node in example.range(CodeKind::Diagnosis) {
                 // A hidden diagnosis is not to be told here.
                 let Some((_, id)) = self.rows.code_at(example.ids[node]) else { continue };
-                places.push((graph, node));
+                nodes.push((graph, node));
                 classes.push(id as usize);
                 let first = labels.len();
                 labels.resize(first + self.rows.codes(CodeKind::Treatment), Some(false));
@@ -140,7 +140,7 @@ impl Mime {
                 }
             }
         }
-        let of_diagnoses = engine.select(o, &places);
+        let of_diagnoses = engine.select(o, &nodes);
         let logits = diagnosis.logits(engine, &of_diagnoses);
         let of_codes = engine.class_loss(&logits, classes.into_iter(), weight);
         let logits = treatment.logits(engine, &of_diagnoses);

@@ -1,7 +1,7 @@
 //! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep are layers on each
 //! node and a sum. Each has a file of its own; what they share is in `block` and `attention`. All are written in the
-//! operations of an `Engine`: `play` runs them on this processor, and other engines can take a model through `run`. A model that
-//! has learned is asked as a `Frozen` one, which is faster.
+//! operations of an `Engine`: `play` runs them on this processor, and other engines can take a model through `run`. A `Learner`
+//! trains a model; one that has learned is asked as a `Frozen` one, which is faster.
 //!
 //! | name | mixes with | file |
 //! |---|---|---|
@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 
+mod adam;
 mod attention;
 mod block;
 mod chunks;
@@ -32,12 +33,14 @@ mod feed_forward;
 mod frozen;
 mod gcn;
 mod gct;
+mod learner;
 mod mime;
 mod network;
-mod step;
+mod tape_learner;
 mod transformer;
 mod weights_file;
 
+pub use adam::{Gradient, Moments};
 pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
 pub use config::Config;
@@ -46,10 +49,11 @@ pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
 pub use gct::{GctConfig, PriorRole, Regularizer};
+pub use learner::{Learner, Learning};
 pub use mime::MimeConfig;
 pub use network::Activations;
 use network::{Network, NodeStates};
-pub use step::{Learning, Progress, Trainer};
+pub use tape_learner::TapeLearner;
 pub use transformer::TransformerConfig;
 
 /// A model with its head and its weights.
@@ -71,7 +75,7 @@ pub struct Pass {
     pub batch_nodes: usize,
     /// See above.
     pub batch_terms: usize,
-    /// The place of the first node in the batch.
+    /// Index of the first node in the batch.
     pub first_node: usize,
     /// Whether the regulariser is wanted. Without it, only what the prediction needs is computed.
     pub regularizes: bool,

@@ -256,10 +256,10 @@ impl Network {
 /// The pair numbers of all examples, out of a matrix over the nodes of each.
 fn compact(examples: &[Example], graphs: &[Pairs], matrix: impl Fn(&Example) -> Vec<f32>) -> Vec<f32> {
     let mut all = vec![0.0; graphs.iter().map(Pairs::len).sum()];
-    let mut place = 0;
+    let mut offset = 0;
     for (example, pairs) in examples.iter().zip(graphs) {
-        pairs.compact(&matrix(example), &mut all[place..]);
-        place += pairs.len();
+        pairs.compact(&matrix(example), &mut all[offset..]);
+        offset += pairs.len();
     }
     all
 }
@@ -304,11 +304,11 @@ impl<T: Number> Activations<'_, T> {
     pub fn attentions(&self) -> Vec<Vec<Vec<Vec<T>>>> {
         let expand = |attention| {
             let all = self.tape.attention(attention);
-            let mut place = 0;
+            let mut offset = 0;
             let one = |pairs: &Pairs| {
                 let mut matrix = vec![T::ZERO; pairs.nodes() * pairs.nodes()];
-                pairs.expand(&all[place..], &mut matrix);
-                place += pairs.len();
+                pairs.expand(&all[offset..], &mut matrix);
+                offset += pairs.len();
                 matrix
             };
             self.graphs.iter().map(one).collect()

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, hex, write_own};
-use crate::model::{Model, Progress, Trainer};
+use crate::model::{Learner, Model, Moments};
 use crate::run::Run;
 
 /// The numbers.
@@ -87,12 +87,12 @@ fn list(run: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Writes a checkpoint, whole or not at all, and removes those that are not needed any more.
-pub(crate) fn save(run: &Run, trainer: &Trainer<f32>, state: &State) -> Result<()> {
+pub(crate) fn save(run: &Run, learner: &dyn Learner<f32>, state: &State) -> Result<()> {
     let path = run.path().join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
     let wrong = |problem: String| Error::Weights { path: path.clone(), problem };
-    let Progress { mean, square, .. } = trainer.progress();
+    let Moments { mean, square, .. } = learner.moments();
     let vectors =
-        [("mean", mean.as_slice()), ("square", square), ("weights", trainer.model().weights().values())];
+        [("mean", mean.as_slice()), ("square", square), ("weights", learner.model().weights().values())];
     let bytes =
         vectors.map(|(_, values)| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() });
     let mut tensors = Vec::new();
@@ -146,23 +146,29 @@ fn describe(path: &Path, bytes: &[u8]) -> Result<Description, String> {
     }
 }
 
-/// Goes on from the last checkpoint; `None` if there is none yet.
-pub(crate) fn load(run: &Run, model: Model<f32>) -> Result<Option<(Trainer<f32>, State)>> {
+/// What a learner goes on from.
+type Loaded = (Model<f32>, Moments<f32>, State);
+
+/// Loads the last checkpoint into a model as it is before the first step; without one, it stays so.
+pub(crate) fn load(run: &Run, model: Model<f32>) -> Result<Loaded> {
     let mut all = list(run.path())?.into_iter();
-    let Some(path) = all.next() else { return Ok(None) };
+    let Some(path) = all.next() else {
+        let moments = Moments::zeros(model.parameters().len());
+        return Ok((model, moments, State::default()));
+    };
     let (bytes, before) = (files::read(&path).on("read", &path)?, all.next());
     let loaded = describe(&path, &bytes).and_then(|description| {
         run.check_belongs(description.run.as_ref())?;
         read(&bytes, description, model)
     });
-    loaded.map(Some).map_err(|problem| Error::Checkpoint { path, problem, before })
+    loaded.map_err(|problem| Error::Checkpoint { path, problem, before })
 }
 
 fn read(
     bytes: &[u8],
     Description { state, sha256, .. }: Description,
     mut model: Model<f32>,
-) -> Result<(Trainer<f32>, State), String> {
+) -> Result<Loaded, String> {
     let text = |error: safetensors::SafeTensorError| error.to_string();
     let tensors = SafeTensors::deserialize(bytes).map_err(text)?;
     let mut data = Vec::new();
@@ -176,12 +182,12 @@ fn read(
         let (numbers, _) = data[at].as_chunks();
         numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     });
-    if weights.len() != model.parameters().len() {
+    if [&mean, &square, &weights].iter().any(|values| values.len() != model.parameters().len()) {
         return Err("it is of another model".into());
     }
     model.weights_mut().update(|values| values.copy_from_slice(&weights));
-    let progress = Progress { mean, square, steps: state.step as u32 };
-    Ok((Trainer::resume(model, progress), state))
+    let moments = Moments { mean, square, steps: state.step as u32 };
+    Ok((model, moments, state))
 }
 
 /// Of the state as well: a changed step would be as bad as a changed weight.

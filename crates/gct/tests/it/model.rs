@@ -2,7 +2,7 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
-use gct::model::{Activations, Config, Frozen, Learning, Model, Pass, Pool, Scratch, Trainer};
+use gct::model::{Activations, Config, Frozen, Learner, Learning, Model, Pass, Pool, Scratch, TapeLearner};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::question::HeadConfig;
 use gct::record::{Encounter, PerKind};
@@ -98,17 +98,17 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
             let train = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let model = Model::<f32>::new(&small(name, 0.1), &head, rows(), 7).unwrap();
-                let mut trainer = Trainer::new(model);
+                let mut learner = TapeLearner::new(model);
                 pool.install(|| {
                     let evaluate = |model: &Model<f32>| {
                         model.frozen().evaluate(&examples, &Scratch::default()).prediction
                     };
-                    let before = evaluate(trainer.model());
+                    let before = evaluate(learner.model());
                     for step in 0..30 {
-                        trainer.step(&examples, Learning::new(3e-3, step));
+                        learner.step(&examples, Learning::new(3e-3, step));
                     }
-                    let after = evaluate(trainer.model());
-                    (before, after, trainer.model().weights().values().to_vec())
+                    let after = evaluate(learner.model());
+                    (before, after, learner.model().weights().values().to_vec())
                 })
             };
             let (before, after, weights) = train(1);
@@ -185,9 +185,9 @@ fn without_its_coefficient_the_regulariser_has_no_effect() {
         config["regularization"] = regularization.into();
         let config: Config = serde_json::from_value(config).unwrap();
         let model = Model::<f32>::new(&config, &HeadConfig::RawEdges, rows(), 1).unwrap();
-        let mut trainer = Trainer::new(model);
-        let outcome = trainer.step(&examples, Learning::new(1e-3, 0));
-        (outcome, trainer.model().weights().values().to_vec())
+        let mut learner = TapeLearner::new(model);
+        let outcome = learner.step(&examples, Learning::new(1e-3, 0));
+        (outcome, learner.model().weights().values().to_vec())
     };
     let ((off, weights_off), (on, weights_on)) = (train(0.0), train(5.0));
     assert_eq!(off, on, "the first loss is reported without its weight");
@@ -323,7 +323,7 @@ fn labels_of_the_wrong_number_are_not_learned_from() {
     let examples = examples(&encounters(2), false).into_iter().zip(labels);
     let examples: Vec<Example> = examples.map(|(example, labels)| example.with_labels(labels)).collect();
     let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::Labels { count: 2 }, rows(), 2).unwrap();
-    Trainer::new(model).step(&examples, Learning::new(1e-3, 0));
+    TapeLearner::new(model).step(&examples, Learning::new(1e-3, 0));
 }
 
 #[test]
@@ -378,12 +378,12 @@ fn a_frozen_model_is_the_same<T: Number>(tolerance: f64) {
     for config in with_options() {
         for head in heads(config.name()) {
             let examples = with_labels(&head, examples(&encounters, head == HeadConfig::HiddenDiagnosis));
-            let mut trainer = Trainer::new(Model::<T>::new(&config, &head, rows(), 7).unwrap());
+            let mut learner = TapeLearner::new(Model::<T>::new(&config, &head, rows(), 7).unwrap());
             // So that no bias is 0 and no gain is 1.
             for step in 0..5 {
-                trainer.step(&examples, Learning::new(3e-3, step));
+                learner.step(&examples, Learning::new(3e-3, step));
             }
-            let (model, frozen) = (trainer.model(), trainer.model().frozen());
+            let (model, frozen) = (learner.model(), learner.model().frozen());
             let close = |a: f64, b: f64| (a - b).abs() <= tolerance * (1.0 + a.abs());
             let pass = model.pass(&examples, false);
             let loss = model.play(&examples, pass, &mut Pool::default(), None).prediction;
@@ -412,11 +412,11 @@ fn a_frozen_model_is_the_same_in_double_precision() {
 fn a_frozen_model_stays_as_it_is() {
     let examples = examples(&encounters(3), false);
     let model = Model::<f32>::new(&small("gct", 0.0), &HeadConfig::RawEdges, rows(), 1).unwrap();
-    let mut trainer = Trainer::new(model);
+    let mut learner = TapeLearner::new(model);
     let evaluate = |model: &Frozen<f32>| model.evaluate(&examples, &Scratch::default());
-    let frozen = trainer.model().frozen();
+    let frozen = learner.model().frozen();
     let before = evaluate(&frozen);
-    trainer.step(&examples, Learning::new(1e-2, 0));
+    learner.step(&examples, Learning::new(1e-2, 0));
     assert_eq!(evaluate(&frozen), before);
-    assert_ne!(evaluate(&trainer.model().frozen()), before);
+    assert_ne!(evaluate(&learner.model().frozen()), before);
 }

@@ -262,7 +262,7 @@ fn a_run_with_a_stratified_split_predicts_where_the_label_is_unknown() {
 
 #[test]
 fn weights_that_are_no_numbers_end_a_run_before_they_are_kept() {
-    use gct::model::{Learning, Trainer};
+    use gct::model::{Learner, Learning, TapeLearner};
     let home = tempfile::tempdir().unwrap();
     let dataset = data(&home);
     let encounters: Vec<Encounter> = dataset.encounters().unwrap().take(3).map(Result::unwrap).collect();
@@ -278,10 +278,10 @@ fn weights_that_are_no_numbers_end_a_run_before_they_are_kept() {
         if task == "diagnosis_treatment" {
             example = example.with_labels(vec![Some(true), Some(false)]);
         }
-        let mut trainer = Trainer::new(model);
-        let loss = trainer.step(&[example], Learning::new(1.0, 0)).prediction;
+        let mut learner = TapeLearner::new(model);
+        let loss = learner.step(&[example], Learning::new(1.0, 0)).prediction;
         assert!(!loss.is_finite(), "{task}: {loss}");
-        assert!(trainer.model().save(&home.path().join("w"), Overwrite::Refuse).is_err());
+        assert!(learner.model().save(&home.path().join("w"), Overwrite::Refuse).is_err());
     }
 }
 
@@ -509,7 +509,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_gradient_is_clipped_to_its_largest_length() {
-    use gct::model::{Learning, Model, Trainer};
+    use gct::model::{Learner, Learning, Model, TapeLearner};
     let home = tempfile::tempdir().unwrap();
     let (dataset, folder) = (data(&home), home.path().join("run"));
     start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
@@ -523,11 +523,11 @@ fn a_gradient_is_clipped_to_its_largest_length() {
     let after = |clip: Option<f64>| {
         let settings = run.settings();
         let model = Model::<f32>::new(&settings.model, &settings.head, run.embedding_rows(), 3).unwrap();
-        let mut trainer = Trainer::new(model);
-        trainer.step(&examples, Learning { rate: 1e-3, clip, dropout_key: 1 });
-        let mean = trainer.progress().mean.clone();
+        let mut learner = TapeLearner::new(model);
+        learner.step(&examples, Learning { rate: 1e-3, clip, dropout_key: 1 });
+        let mean = learner.moments().mean.clone();
         let length = mean.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt() * 10.0;
-        (mean, length, trainer.model().weights().values().to_vec())
+        (mean, length, learner.model().weights().values().to_vec())
     };
     let (mean, length, weights) = after(None);
     let loose = after(Some(2.0 * length));

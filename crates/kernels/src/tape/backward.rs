@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::pool::Buffer;
-use super::{Operation, Part, Tape};
+use super::{MatrixColumns, Operation, Tape};
 use crate::Number;
 use crate::engine::{Linear, Norm, Reach};
 use crate::gemm::{Into, Left, Right, gemm};
@@ -48,8 +48,8 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Adds to the gradient of a matrix. The first contribution is shared, not copied.
-    fn contribute(&mut self, place: usize, gradient: &Rc<Buffer<T>>) {
-        let sum = match self.values[place].gradient.take() {
+    fn contribute(&mut self, index: usize, gradient: &Rc<Buffer<T>>) {
+        let sum = match self.values[index].gradient.take() {
             None => Rc::clone(gradient),
             Some(sum) => {
                 let mut sum = self.own(sum);
@@ -57,28 +57,28 @@ impl<T: Number> Tape<'_, T> {
                 Rc::new(sum)
             }
         };
-        self.values[place].gradient = Some(sum);
+        self.values[index].gradient = Some(sum);
     }
 
     /// Adds a gradient that nobody else has.
-    pub(super) fn contribute_own(&mut self, place: usize, gradient: Buffer<T>) {
+    pub(super) fn contribute_own(&mut self, index: usize, gradient: Buffer<T>) {
         let gradient = Rc::new(gradient);
-        self.contribute(place, &gradient);
+        self.contribute(index, &gradient);
         self.release(gradient);
     }
 
     /// Lets `write` set the gradient of some columns, given all of them and their stride. Nobody else writes those of a part
     /// of a matrix; a whole matrix may have been used elsewhere too.
-    fn contribute_columns(&mut self, part: Part, write: impl FnOnce(&Self, &mut [T], usize)) {
-        let (width, len) = (self.values[part.place].width, self.values[part.place].data.len());
-        if part.width == width {
+    fn contribute_columns(&mut self, columns: MatrixColumns, write: impl FnOnce(&Self, &mut [T], usize)) {
+        let (width, len) = (self.values[columns.matrix].width, self.values[columns.matrix].data.len());
+        if columns.width == width {
             let mut d = self.pool.zeros(len);
             write(self, &mut d, width);
-            self.contribute_own(part.place, d);
+            self.contribute_own(columns.matrix, d);
         } else {
-            let mut d = self.take_gradient(part.place);
+            let mut d = self.take_gradient(columns.matrix);
             write(self, &mut d, width);
-            self.values[part.place].gradient = Some(Rc::new(d));
+            self.values[columns.matrix].gradient = Some(Rc::new(d));
         }
     }
 
@@ -97,10 +97,10 @@ impl<T: Number> Tape<'_, T> {
     }
 
     /// Takes the gradient of a matrix to add to it; zero at first. Nobody else has it then.
-    fn take_gradient(&mut self, place: usize) -> Buffer<T> {
-        match self.values[place].gradient.take() {
+    fn take_gradient(&mut self, index: usize) -> Buffer<T> {
+        match self.values[index].gradient.take() {
             Some(gradient) => self.own(gradient),
-            None => self.pool.zeros(self.values[place].data.len()),
+            None => self.pool.zeros(self.values[index].data.len()),
         }
     }
 
@@ -210,9 +210,9 @@ impl<T: Number> Tape<'_, T> {
         self.release(d);
     }
 
-    fn back_mix(&mut self, attention: usize, x: Part, reach: Reach, out: usize) {
+    fn back_mix(&mut self, attention: usize, x: MatrixColumns, reach: Reach, out: usize) {
         let Some(d) = self.gradient_of(out) else { return };
-        let (spans, of_x) = (self.spans(reach), self.spans_of(x.place));
+        let (spans, of_x) = (self.spans(reach), self.spans_of(x.matrix));
         let of_attention = self.spans(self.attentions[attention].reach);
         let all = || spans.iter().zip(of_attention.iter()).zip(of_x.iter());
         let p = Rc::clone(&self.attentions[attention].p);
@@ -225,7 +225,7 @@ impl<T: Number> Tape<'_, T> {
             };
             let mut scratch = self.scratch(x.width);
             for ((span, of_attention), of_x) in all() {
-                let (x_rows, d_p) = (self.rows_of(x, &of_x.rows), &mut d_p[of_attention.places.clone()]);
+                let (x_rows, d_p) = (self.rows_of(x, &of_x.rows), &mut d_p[of_attention.cells.clone()]);
                 pairs::dots(&span.pairs, x.width, d_rows(&span.rows), x_rows, d_p, &mut scratch);
             }
             self.pool.give(scratch);
@@ -236,14 +236,21 @@ impl<T: Number> Tape<'_, T> {
         self.contribute_columns(x, |_, d_x, stride| {
             for ((span, of_attention), of_x) in all() {
                 let out = &mut d_x[of_x.rows.start * stride + x.first..];
-                let p = &p[of_attention.places.clone()];
+                let p = &p[of_attention.cells.clone()];
                 pairs::mix_transposed(&span.pairs, x.width, p, d_rows(&span.rows), out, stride);
             }
         });
         self.release(d);
     }
 
-    fn back_attend(&mut self, query: Part, key: Part, scale: f64, normalizer: Normalizer, out: usize) {
+    fn back_attend(
+        &mut self,
+        query: MatrixColumns,
+        key: MatrixColumns,
+        scale: f64,
+        normalizer: Normalizer,
+        out: usize,
+    ) {
         let weighting = &mut self.attentions[out];
         let (p, log_p, reach) = (Rc::clone(&weighting.p), weighting.log_p.clone(), weighting.reach);
         let (d_p, before, after) = (weighting.d_p.take(), weighting.before, weighting.after);
@@ -257,29 +264,29 @@ impl<T: Number> Tape<'_, T> {
             return;
         }
         let (spans, of_query, of_key) =
-            (self.spans(reach), self.spans_of(query.place), self.spans_of(key.place));
+            (self.spans(reach), self.spans_of(query.matrix), self.spans_of(key.matrix));
         let all = || spans.iter().zip(of_query.iter()).zip(of_key.iter());
         let mut d = d_p.unwrap_or_else(|| self.pool.zeros(p.len()));
         for span in spans.iter() {
-            let places = span.places.clone();
+            let cells = span.cells.clone();
             let chain = Chain {
-                before: before.as_ref().map(|(p, weight)| (&p[places.clone()], *weight)),
-                log_after: after.as_ref().map(|(log, weight)| (&log[places.clone()], *weight)),
+                before: before.as_ref().map(|(p, weight)| (&p[cells.clone()], *weight)),
+                log_after: after.as_ref().map(|(log, weight)| (&log[cells.clone()], *weight)),
             };
-            let (p, log_p) = (&p[places.clone()], log_p.as_ref().map(|log| &log[places.clone()]));
-            pairs::normalize_back(&span.pairs, normalizer, scale, p, log_p, chain, &mut d[places]);
+            let (p, log_p) = (&p[cells.clone()], log_p.as_ref().map(|log| &log[cells.clone()]));
+            pairs::normalize_back(&span.pairs, normalizer, scale, p, log_p, chain, &mut d[cells]);
         }
         self.contribute_columns(query, |tape, d_query, stride| {
             for ((span, of_query), of_key) in all() {
                 let out = &mut d_query[of_query.rows.start * stride + query.first..];
-                let (d, key_rows) = (&d[span.places.clone()], tape.rows_of(key, &of_key.rows));
+                let (d, key_rows) = (&d[span.cells.clone()], tape.rows_of(key, &of_key.rows));
                 pairs::mix(&span.pairs, query.width, d, key_rows, out, stride);
             }
         });
         self.contribute_columns(key, |tape, d_key, stride| {
             for ((span, of_query), of_key) in all() {
                 let out = &mut d_key[of_key.rows.start * stride + key.first..];
-                let (d, query_rows) = (&d[span.places.clone()], tape.rows_of(query, &of_query.rows));
+                let (d, query_rows) = (&d[span.cells.clone()], tape.rows_of(query, &of_query.rows));
                 pairs::mix_transposed(&span.pairs, key.width, d, query_rows, out, stride);
             }
         });

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::pool::Buffer;
-use super::{Attention, Matrix, Operation, Part, Tape, Weighting};
+use super::{Attention, Matrix, MatrixColumns, Operation, Tape, Weighting};
 use crate::Number;
 use crate::engine::{Attend, Columns, Connected, DecoderParameters, Engine, Linear, Norm, Reach};
 use crate::gemm::{Into, Left, Right, gemm};
@@ -15,9 +15,9 @@ use crate::weights::{Dense, Vector};
 /// Rows of a table that are on their way to the cache while one is copied: a table is larger than that.
 const AHEAD: usize = 4;
 
-impl From<Columns<'_, Matrix>> for Part {
-    fn from(columns: Columns<'_, Matrix>) -> Part {
-        Part { place: columns.matrix.place, first: columns.first, width: columns.width }
+impl From<Columns<'_, Matrix>> for MatrixColumns {
+    fn from(columns: Columns<'_, Matrix>) -> MatrixColumns {
+        MatrixColumns { matrix: columns.matrix.index, first: columns.first, width: columns.width }
     }
 }
 
@@ -29,14 +29,14 @@ impl<T: Number> Engine for Tape<'_, T> {
         let mut data = self.take(ids.len() * width);
         let table_rows = table.of(self.weights.values());
         let row = |id: u32| &table_rows[id as usize * width..][..width];
-        for (place, out) in data.chunks_exact_mut(width).enumerate() {
-            if let Some(later) = ids.get(place + AHEAD) {
+        for (index, out) in data.chunks_exact_mut(width).enumerate() {
+            if let Some(later) = ids.get(index + AHEAD) {
                 rows::prefetch(row(*later));
             }
-            out.copy_from_slice(row(ids[place]));
+            out.copy_from_slice(row(ids[index]));
         }
         let out = self.push(data, width, Some(Reach::ALL));
-        self.record(|| Operation::Embed { table, ids: ids.to_vec(), out: out.place });
+        self.record(|| Operation::Embed { table, ids: ids.to_vec(), out: out.index });
         out
     }
 
@@ -57,21 +57,21 @@ impl<T: Number> Engine for Tape<'_, T> {
         if let (Some((bias, activation)), Some(dropout)) = (bias, layer.dropout) {
             rows::bias_activation(outputs, activation, Some(dropout), bias, &mut data);
         }
-        let out = self.push(data, outputs, self.values[x.place].reach);
-        self.record(|| Operation::Linear { x: x.place, layer, out: out.place });
+        let out = self.push(data, outputs, self.values[x.index].reach);
+        self.record(|| Operation::Linear { x: x.index, layer, out: out.index });
         out
     }
 
     fn add_norm(&mut self, a: &Matrix, b: &Matrix, norm: Norm) -> Matrix {
-        let (width, len) = (self.values[a.place].width, self.data(a).len());
+        let (width, len) = (self.values[a.index].width, self.data(a).len());
         let mut data = self.take(len);
         let mut kept = self.learns.then(|| [len, len / width].map(|len| self.pool.take(len)));
         let [gain, bias] = [norm.gain, norm.bias].map(|vector| vector.of(self.weights.values()));
         let keep = kept.as_mut().map(|[normal, inverse_sd]| (&mut normal[..], &mut inverse_sd[..]));
         rows::add_norm(width, norm.epsilon, self.data(a), self.data(b), gain, bias, &mut data, keep);
-        let out = self.push(data, width, self.values[a.place].reach);
+        let out = self.push(data, width, self.values[a.index].reach);
         if let Some([normal, inverse_sd]) = kept {
-            let (a, b, out) = (a.place, b.place, out.place);
+            let (a, b, out) = (a.index, b.index, out.index);
             self.operations.push(Operation::AddNorm { a, b, norm, normal, inverse_sd, out });
         }
         out
@@ -79,38 +79,38 @@ impl<T: Number> Engine for Tape<'_, T> {
 
     fn relu(&mut self, x: &Matrix) -> Matrix {
         let out = self.map([x, x], |x, _| x.larger(T::ZERO));
-        self.record(|| Operation::Relu { x: x.place, out: out.place });
+        self.record(|| Operation::Relu { x: x.index, out: out.index });
         out
     }
 
     fn add(&mut self, a: &Matrix, b: &Matrix) -> Matrix {
         let out = self.map([a, b], |a, b| a + b);
-        self.record(|| Operation::Add { a: a.place, b: b.place, out: out.place });
+        self.record(|| Operation::Add { a: a.index, b: b.index, out: out.index });
         out
     }
 
     fn multiply(&mut self, a: &Matrix, b: &Matrix) -> Matrix {
         let out = self.map([a, b], |a, b| a * b);
-        self.record(|| Operation::Multiply { a: a.place, b: b.place, out: out.place });
+        self.record(|| Operation::Multiply { a: a.index, b: b.index, out: out.index });
         out
     }
 
     fn side_by_side(&mut self, parts: &[Matrix]) -> Matrix {
-        let width: usize = parts.iter().map(|part| self.values[part.place].width).sum();
-        let rows = self.data(&parts[0]).len() / self.values[parts[0].place].width;
+        let width: usize = parts.iter().map(|part| self.values[part.index].width).sum();
+        let rows = self.data(&parts[0]).len() / self.values[parts[0].index].width;
         let mut data = self.take(rows * width);
         let mut first = 0;
         for part in parts {
-            let part_width = self.values[part.place].width;
+            let part_width = self.values[part.index].width;
             for (from, to) in self.data(part).chunks_exact(part_width).zip(data.chunks_exact_mut(width)) {
                 to[first..first + part_width].copy_from_slice(from);
             }
             first += part_width;
         }
-        let out = self.push(data, width, self.values[parts[0].place].reach);
+        let out = self.push(data, width, self.values[parts[0].index].reach);
         self.record(|| {
-            let parts = parts.iter().map(|part| part.place).collect();
-            Operation::SideBySide { parts, out: out.place }
+            let parts = parts.iter().map(|part| part.index).collect();
+            Operation::SideBySide { parts, out: out.index }
         });
         out
     }
@@ -129,20 +129,20 @@ impl<T: Number> Engine for Tape<'_, T> {
         key: Columns<'_, Matrix>,
         how: Attend<'_, Attention>,
     ) -> Attention {
-        let Attend { scale, bias, normalizer, leash, reach } = how;
-        let [query, key] = [query, key].map(Part::from);
+        let Attend { scale, bias, normalizer, divergence, reach } = how;
+        let [query, key] = [query, key].map(MatrixColumns::from);
         let (spans, of_query, of_key) =
-            (self.spans(reach), self.spans_of(query.place), self.spans_of(key.place));
+            (self.spans(reach), self.spans_of(query.matrix), self.spans_of(key.matrix));
         let len = spans.iter().map(|span| span.pairs.len()).sum();
         let (mut log_p, mut p) = (self.take(len), self.take(len));
         let mut scratch = self.scratch(query.width);
-        let before = leash.as_ref().map(|leash| {
-            let before = &self.attentions[leash.before.place];
+        let before = divergence.as_ref().map(|term| {
+            let before = &self.attentions[term.before.index];
             assert_eq!(before.reach, reach, "a divergence is between the same rows");
             (Rc::clone(&before.p), before.log_p.clone())
         });
         let bias = bias.map(|bias| {
-            let bias = &self.attentions[bias.place];
+            let bias = &self.attentions[bias.index];
             assert!(bias.is_given, "a bias does not learn");
             (Rc::clone(&bias.p), self.spans(bias.reach))
         });
@@ -151,58 +151,58 @@ impl<T: Number> Engine for Tape<'_, T> {
         {
             check_columns(&span.pairs, of_key.rows.len());
             assert!(span.rows.len() <= of_query.rows.len(), "whoever attends has a query");
-            let (s, p) = (&mut log_p[span.places.clone()], &mut p[span.places.clone()]);
+            let (s, p) = (&mut log_p[span.cells.clone()], &mut p[span.cells.clone()]);
             let (x, y) = (self.rows_of(query, &of_query.rows), self.rows_of(key, &of_key.rows));
             pairs::dots(&span.pairs, query.width, x, y, s, &mut scratch);
             if let Some((bias, spans)) = &bias {
-                rows::add_scaled(T::of(1.0 / scale), &bias[spans[graph].places.clone()][..s.len()], s);
+                rows::add_scaled(T::of(1.0 / scale), &bias[spans[graph].cells.clone()][..s.len()], s);
             }
             pairs::normalize(&span.pairs, normalizer, scale, before.is_some(), s, p);
             if let Some((before, log_before)) = &before {
-                let log_before = log_before.as_ref().map(|log| &log[span.places.clone()]);
-                let before = &before[span.places.clone()];
+                let log_before = log_before.as_ref().map(|log| &log[span.cells.clone()]);
+                let before = &before[span.cells.clone()];
                 self.divergence += pairs::divergence(&span.pairs, before, log_before, s);
             }
         }
         self.pool.give(scratch);
-        let log_p = match leash {
+        let log_p = match divergence {
             Some(_) => Some(Rc::new(log_p)),
             None => {
                 self.pool.give(log_p);
                 None
             }
         };
-        let before = leash.map(|leash| (leash.before.place, leash.weight));
+        let before = divergence.map(|term| (term.before.index, term.weight));
         let out = self.push_attention(p, log_p, reach, before, false);
         if let Some((before, _)) = before {
             let before = &mut self.attentions[before];
             assert!(before.is_given || before.after.is_none(), "one attention at most is held near another");
-            before.after = Some(out.place);
+            before.after = Some(out.index);
         }
-        self.record(|| Operation::Attend { query, key, scale, normalizer, out: out.place });
+        self.record(|| Operation::Attend { query, key, scale, normalizer, out: out.index });
         out
     }
 
     fn mix(&mut self, attention: &Attention, x: Columns<'_, Matrix>, reach: Reach) -> Matrix {
-        let x = Part::from(x);
-        let (spans, of_x) = (self.spans(reach), self.spans_of(x.place));
-        let of_attention = self.spans(self.attentions[attention.place].reach);
+        let x = MatrixColumns::from(x);
+        let (spans, of_x) = (self.spans(reach), self.spans_of(x.matrix));
+        let of_attention = self.spans(self.attentions[attention.index].reach);
         let rows: usize = spans.iter().map(|span| span.rows.len()).sum();
         let mut data = self.take(rows * x.width);
-        let p = &self.attentions[attention.place].p;
+        let p = &self.attentions[attention.index].p;
         for ((span, of_attention), of_x) in spans.iter().zip(of_attention.iter()).zip(of_x.iter()) {
             check_columns(&span.pairs, of_x.rows.len());
             let out = &mut data[span.rows.start * x.width..];
-            let p = &p[of_attention.places.clone()];
+            let p = &p[of_attention.cells.clone()];
             pairs::mix(&span.pairs, x.width, p, self.rows_of(x, &of_x.rows), out, x.width);
         }
         let out = self.push(data, x.width, Some(reach));
-        self.record(|| Operation::Mix { attention: attention.place, x, reach, out: out.place });
+        self.record(|| Operation::Mix { attention: attention.index, x, reach, out: out.index });
         out
     }
 
     fn within(&mut self, x: &Matrix, reach: Reach) -> Matrix {
-        let (from, to, width) = (self.spans_of(x.place), self.spans(reach), self.values[x.place].width);
+        let (from, to, width) = (self.spans_of(x.index), self.spans(reach), self.values[x.index].width);
         let rows: usize = to.iter().map(|span| span.rows.len()).sum();
         if rows * width == self.data(x).len() {
             return x.clone();
@@ -214,12 +214,12 @@ impl<T: Number> Engine for Tape<'_, T> {
             data[to.rows.start * width..][..len].copy_from_slice(&self.data(x)[first..][..len]);
         }
         let out = self.push(data, width, Some(reach));
-        self.record(|| Operation::Within { x: x.place, out: out.place });
+        self.record(|| Operation::Within { x: x.index, out: out.index });
         out
     }
 
     fn sum(&mut self, x: &Matrix) -> Matrix {
-        let (spans, width) = (self.spans_of(x.place), self.values[x.place].width);
+        let (spans, width) = (self.spans_of(x.index), self.values[x.index].width);
         let mut data = self.take(spans.len() * width);
         data.fill(T::ZERO);
         for (span, out) in spans.iter().zip(data.chunks_exact_mut(width)) {
@@ -228,12 +228,12 @@ impl<T: Number> Engine for Tape<'_, T> {
             }
         }
         let out = self.push(data, width, Some(Reach::FIRST));
-        self.record(|| Operation::Sum { x: x.place, out: out.place });
+        self.record(|| Operation::Sum { x: x.index, out: out.index });
         out
     }
 
     fn select(&mut self, x: &Matrix, nodes: &[(usize, usize)]) -> Matrix {
-        let (spans, width) = (self.spans_of(x.place), self.values[x.place].width);
+        let (spans, width) = (self.spans_of(x.index), self.values[x.index].width);
         let row = |&(graph, node): &(usize, usize)| {
             assert!(node < spans[graph].rows.len(), "node {node} of graph {graph} is out of reach");
             spans[graph].rows.start + node
@@ -244,7 +244,7 @@ impl<T: Number> Engine for Tape<'_, T> {
             out.copy_from_slice(&self.data(x)[row * width..][..width]);
         }
         let out = self.push(data, width, None);
-        self.record(|| Operation::Select { x: x.place, rows, out: out.place });
+        self.record(|| Operation::Select { x: x.index, rows, out: out.index });
         out
     }
 
@@ -255,7 +255,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         graphs: &[Connected<'_>],
         weight: f64,
     ) -> f64 {
-        let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
+        let (spans, width) = (self.spans_of(z.index), self.values[z.index].width);
         let [mut logits, mut turned] = self.decoder_room(width);
         let mut d_z = self.learns.then(|| self.pool.take(self.data(z).len()));
         let mut decoder = self.decoder(parameters);
@@ -277,7 +277,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         self.pool.give(logits);
         self.pool.give(turned);
         if let Some(d_z) = d_z {
-            self.contribute_own(z.place, d_z);
+            self.contribute_own(z.index, d_z);
         }
         if let Some(DecoderParameters { scale, bias }) = parameters {
             self.record(|| Operation::Known { parameter: scale.start, gradient: vec![decoder.d_scale] });
@@ -308,7 +308,7 @@ impl<T: Number> Engine for Tape<'_, T> {
     fn class_loss(&mut self, logits: &Matrix, classes: impl Iterator<Item = usize>, weight: f64) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
         d.copy_from_slice(self.data(logits));
-        let width = self.values[logits.place].width;
+        let width = self.values[logits.index].width;
         let (mut loss, mut count) = (0.0, 0);
         for (class, logits) in classes.zip(d.chunks_exact_mut(width)) {
             loss += loss::classes(logits, class, weight);
@@ -330,7 +330,7 @@ impl<T: Number> Tape<'_, T> {
         for ((a, b), out) in self.data(a).iter().zip(self.data(b)).zip(data.iter_mut()) {
             *out = f(*a, *b);
         }
-        self.push(data, self.values[a.place].width, self.values[a.place].reach)
+        self.push(data, self.values[a.index].width, self.values[a.index].reach)
     }
 
     fn push_attention(
@@ -341,7 +341,7 @@ impl<T: Number> Tape<'_, T> {
         before: Option<(usize, f64)>,
         is_given: bool,
     ) -> Attention {
-        let (held, place) = (Rc::new(()), self.attentions.len());
+        let (held, index) = (Rc::new(()), self.attentions.len());
         self.attentions.push(Weighting {
             p: Rc::new(p),
             log_p,
@@ -352,13 +352,13 @@ impl<T: Number> Tape<'_, T> {
             is_given,
             held: Rc::clone(&held),
         });
-        Attention { place, _held: held }
+        Attention { index, _held: held }
     }
 
     /// Leaves the gradient of the loss on a matrix, for [`Tape::back`] to begin with.
     fn seed(&mut self, matrix: &Matrix, gradient: Buffer<T>) {
         if self.learns {
-            self.contribute_own(matrix.place, gradient);
+            self.contribute_own(matrix.index, gradient);
         } else {
             self.pool.give(gradient);
         }

@@ -25,14 +25,14 @@ pub use pool::Pool;
 /// A matrix on the tape.
 #[derive(Debug, Clone)]
 pub struct Matrix {
-    place: usize,
+    index: usize,
     _held: Rc<()>,
 }
 
 /// Weights between the nodes of each graph on the tape.
 #[derive(Debug, Clone)]
 pub struct Attention {
-    place: usize,
+    index: usize,
     _held: Rc<()>,
 }
 
@@ -63,15 +63,15 @@ struct Weighting<T> {
     held: Rc<()>,
 }
 
-/// Columns of the matrix at a place.
+/// Some columns of a matrix, which is given by its index.
 #[derive(Clone, Copy)]
-struct Part {
-    place: usize,
+struct MatrixColumns {
+    matrix: usize,
     first: usize,
     width: usize,
 }
 
-/// What was done, with the places of what it was done to and of what came out.
+/// What was done, with the indices of what it was done to and of what came out.
 enum Operation<T> {
     Embed {
         table: Vector,
@@ -110,15 +110,15 @@ enum Operation<T> {
         out: usize,
     },
     Attend {
-        query: Part,
-        key: Part,
+        query: MatrixColumns,
+        key: MatrixColumns,
         scale: f64,
         normalizer: Normalizer,
         out: usize,
     },
     Mix {
         attention: usize,
-        x: Part,
+        x: MatrixColumns,
         reach: Reach,
         out: usize,
     },
@@ -159,10 +159,10 @@ pub struct Tape<'a, T> {
 struct Span<'a> {
     /// Their pairs.
     pairs: Cow<'a, Pairs>,
-    /// Their places in a matrix.
+    /// Their indices in a matrix.
     rows: Range<usize>,
-    /// The places of their pair numbers.
-    places: Range<usize>,
+    /// The indices of their pair numbers.
+    cells: Range<usize>,
 }
 
 impl<'a, T: Number> Tape<'a, T> {
@@ -183,12 +183,12 @@ impl<'a, T: Number> Tape<'a, T> {
 
     /// The numbers of a matrix, row after row.
     pub fn data(&self, matrix: &Matrix) -> &[T] {
-        &self.values[matrix.place].data
+        &self.values[matrix.index].data
     }
 
     /// The weights of an attention, graph after graph.
     pub fn attention(&self, attention: &Attention) -> &[T] {
-        &self.attentions[attention.place].p
+        &self.attentions[attention.index].p
     }
 
     /// The rows of each graph that are within reach.
@@ -196,16 +196,16 @@ impl<'a, T: Number> Tape<'a, T> {
         if let Some((_, spans)) = self.spans.iter().find(|(of, _)| *of == reach) {
             return Rc::clone(spans);
         }
-        let (mut row, mut place) = (0, 0);
+        let (mut row, mut cell) = (0, 0);
         let span = |pairs: &'a Pairs| {
             let pairs = match pairs.count_within(reach.steps()) {
                 all if all == pairs.nodes() => Cow::Borrowed(pairs),
                 some => Cow::Owned(pairs.of_first(some)),
             };
             let rows = row..row + pairs.rows();
-            let places = place..place + pairs.len();
-            (row, place) = (rows.end, places.end);
-            Span { pairs, rows, places }
+            let cells = cell..cell + pairs.len();
+            (row, cell) = (rows.end, cells.end);
+            Span { pairs, rows, cells }
         };
         let spans: Rc<[Span<'a>]> = self.graphs.iter().map(span).collect();
         self.spans.push((reach, Rc::clone(&spans)));
@@ -213,8 +213,8 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     /// The rows of each graph in a matrix.
-    fn spans_of(&mut self, place: usize) -> Rc<[Span<'a>]> {
-        let reach = self.values[place].reach.expect("the rows of a matrix are those of its graphs");
+    fn spans_of(&mut self, index: usize) -> Rc<[Span<'a>]> {
+        let reach = self.values[index].reach.expect("the rows of a matrix are those of its graphs");
         self.spans(reach)
     }
 
@@ -225,7 +225,7 @@ impl<'a, T: Number> Tape<'a, T> {
         parameters: Option<DecoderParameters>,
         sizes: &[&[usize]],
     ) -> Vec<Vec<T>> {
-        let (spans, width) = (self.spans_of(z.place), self.values[z.place].width);
+        let (spans, width) = (self.spans_of(z.index), self.values[z.index].width);
         let [mut products, mut turned] = self.decoder_room(width);
         let mut decoder = self.decoder(parameters);
         let one = |(span, sizes): (&Span<'_>, &&[usize])| {
@@ -252,9 +252,9 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     fn push(&mut self, data: Buffer<T>, width: usize, reach: Option<Reach>) -> Matrix {
-        let (held, place) = (Rc::new(()), self.values.len());
+        let (held, index) = (Rc::new(()), self.values.len());
         self.values.push(Value { data, width, reach, gradient: None, held: Rc::clone(&held) });
-        Matrix { place, _held: held }
+        Matrix { index, _held: held }
     }
 
     fn record(&mut self, operation: impl FnOnce() -> Operation<T>) {
@@ -271,9 +271,9 @@ impl<'a, T: Number> Tape<'a, T> {
                     self.pool.give(std::mem::take(&mut value.data));
                 }
             }
-            for place in 0..self.attentions.len() {
-                if Rc::strong_count(&self.attentions[place].held) == 1 {
-                    self.forget(place);
+            for index in 0..self.attentions.len() {
+                if Rc::strong_count(&self.attentions[index].held) == 1 {
+                    self.forget(index);
                 }
             }
         }
@@ -281,8 +281,8 @@ impl<'a, T: Number> Tape<'a, T> {
     }
 
     /// Gives back the memory of an attention.
-    fn forget(&mut self, place: usize) {
-        let weighting = &mut self.attentions[place];
+    fn forget(&mut self, index: usize) {
+        let weighting = &mut self.attentions[index];
         let (p, log_p, d_p) =
             (std::mem::take(&mut weighting.p), weighting.log_p.take(), weighting.d_p.take());
         for buffer in [Some(p), log_p].into_iter().flatten().filter(|buffer| !buffer.is_empty()) {
@@ -306,9 +306,9 @@ impl<'a, T: Number> Tape<'a, T> {
         self.pool.take(room)
     }
 
-    fn rows_of(&self, part: Part, rows: &Range<usize>) -> Rows<'_, T> {
-        let value = &self.values[part.place];
-        Rows { data: &value.data[rows.start * value.width + part.first..], stride: value.width }
+    fn rows_of(&self, columns: MatrixColumns, rows: &Range<usize>) -> Rows<'_, T> {
+        let value = &self.values[columns.matrix];
+        Rows { data: &value.data[rows.start * value.width + columns.first..], stride: value.width }
     }
 
     /// Throws the record away and keeps its memory.
@@ -321,7 +321,7 @@ impl<'a, T: Number> Tape<'a, T> {
                 self.release(gradient);
             }
         }
-        (0..self.attentions.len()).for_each(|place| self.forget(place));
+        (0..self.attentions.len()).for_each(|index| self.forget(index));
         for operation in std::mem::take(&mut self.operations) {
             if let Operation::AddNorm { normal, inverse_sd, .. } = operation {
                 self.pool.give(normal);

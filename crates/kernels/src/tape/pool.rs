@@ -65,7 +65,7 @@ impl<T: Number> Pool<T> {
     pub(super) fn take(&mut self, len: usize) -> Buffer<T> {
         let fitting = self.free.iter().enumerate().rev().filter(|(_, buffer)| buffer.room() >= len);
         match fitting.min_by_key(|(_, buffer)| buffer.memory.len()) {
-            Some((place, _)) => Buffer { len, ..self.free.remove(place) },
+            Some((index, _)) => Buffer { len, ..self.free.remove(index) },
             None => Buffer::new(len),
         }
     }

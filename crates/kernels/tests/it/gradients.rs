@@ -66,7 +66,7 @@ fn dropout_drops_its_share_and_keeps_the_mean() {
     assert!(dropped.abs_diff(30_000) < 730, "{dropped}");
     let kept = 1.0 / 0.7;
     assert!(x.iter().all(|x| *x == 0.0 || (x - kept).abs() < 1e-6));
-    // Another key, another choice; another first place, the same choice shifted.
+    // Another key, another choice; another first index, the same choice shifted.
     let choice = |key, first| {
         let mut x = vec![1.0f32; 300];
         rows::bias_activation(
@@ -100,8 +100,8 @@ fn layouts() -> Vec<Pairs> {
 fn allowed_pairs_are_neighbouring_groups_and_self() {
     let dense = |pairs: &Pairs| {
         let mut matrix = vec!['.'; pairs.nodes() * pairs.nodes()];
-        for (i, j, place) in pairs.places() {
-            assert!(place < pairs.len());
+        for (i, j, cell) in pairs.cells() {
+            assert!(cell < pairs.len());
             matrix[i * pairs.nodes() + j] = '#';
         }
         matrix.chunks(pairs.nodes()).map(|row| row.iter().collect()).collect::<Vec<String>>()
@@ -113,7 +113,7 @@ fn allowed_pairs_are_neighbouring_groups_and_self() {
 }
 
 #[test]
-fn first_nodes_are_the_nearest_and_keep_their_places() {
+fn first_nodes_are_the_nearest_and_keep_their_cells() {
     let banded = Pairs::banded(&[1, 2, 3, 4]);
     assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| banded.count_within(steps)), [1, 3, 6, 10, 10]);
     let full = Pairs::full(7);
@@ -124,13 +124,13 @@ fn first_nodes_are_the_nearest_and_keep_their_places() {
     for layout in layouts() {
         for rows in 0..=layout.nodes() {
             let first = layout.of_first(rows);
-            let expected: Vec<_> = layout.places().filter(|(i, _, _)| *i < rows).collect();
-            assert_eq!(first.places().collect::<Vec<_>>(), expected);
+            let expected: Vec<_> = layout.cells().filter(|(i, _, _)| *i < rows).collect();
+            assert_eq!(first.cells().collect::<Vec<_>>(), expected);
             assert_eq!(first.rows(), rows);
             assert!(
                 expected
                     .iter()
-                    .all(|(i, j, place)| { *place < first.len() && first.columns_end() > *i.max(j) })
+                    .all(|(i, j, cell)| { *cell < first.len() && first.columns_end() > *i.max(j) })
             );
         }
     }
@@ -139,7 +139,7 @@ fn first_nodes_are_the_nearest_and_keep_their_places() {
 #[test]
 fn directed_pairs_are_those_that_look_ahead() {
     for layout in [Pairs::full(7), Pairs::banded(&[1, 3, 5, 4]), Pairs::banded(&[1, 0, 3, 2])] {
-        let pairs = |layout: &Pairs| layout.places().map(|(i, j, _)| (i, j)).collect::<Vec<_>>();
+        let pairs = |layout: &Pairs| layout.cells().map(|(i, j, _)| (i, j)).collect::<Vec<_>>();
         let expected: Vec<_> = pairs(&layout).into_iter().filter(|(i, j)| j >= i).collect();
         assert_eq!(pairs(&layout.directed()), expected);
     }
@@ -172,9 +172,9 @@ fn mixing_is_a_product_with_the_whole_matrix() {
 
         let mut s = vec![9.0; layout.len()];
         pairs::dots(&layout, width, rows, rows, &mut s, &mut vec![0.0; layout.scratch(width)]);
-        for (i, j, place) in layout.places() {
+        for (i, j, cell) in layout.cells() {
             let expected = dot(&x[i * width..][..width], &x[j * width..][..width]);
-            assert!((s[place] - expected).abs() < 1e-12, "{layout:?}");
+            assert!((s[cell] - expected).abs() < 1e-12, "{layout:?}");
         }
     }
 }
@@ -209,18 +209,18 @@ fn normalisers_and_divergence() {
         layout.expand(&p, &mut matrix);
         let sums_to_1 = |row: &[f64]| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12;
         assert!(normalizer == Normalizer::Sigmoid || matrix.chunks(n).all(sums_to_1), "rows sum to 1");
-        for (_, _, place) in layout.places() {
-            assert!((log_p[place] - p[place].ln()).abs() < 1e-9, "logarithms are those of the weights");
+        for (_, _, cell) in layout.cells() {
+            assert!((log_p[cell] - p[cell].ln()).abs() < 1e-9, "logarithms are those of the weights");
         }
 
         let mut d = upstream.clone();
         let chain = Chain { before: Some((&before, weight)), log_after: Some((&log_after, weight)) };
         pairs::normalize_back(&layout, normalizer, scale, &p, Some(&log_p), chain, &mut d);
-        let places: Vec<usize> = layout.places().map(|(_, _, place)| place).collect();
-        let chosen = |all: &[f64]| places.iter().map(|place| all[*place]).collect::<Vec<f64>>();
+        let cells: Vec<usize> = layout.cells().map(|(_, _, cell)| cell).collect();
+        let chosen = |all: &[f64]| cells.iter().map(|cell| all[*cell]).collect::<Vec<f64>>();
         check("scores", &chosen(&s), &chosen(&d), |moved| {
             let mut s = s.clone();
-            places.iter().zip(moved).for_each(|(place, value)| s[*place] = *value);
+            cells.iter().zip(moved).for_each(|(cell, value)| s[*cell] = *value);
             loss(&s)
         });
     }
@@ -260,13 +260,13 @@ fn edge_reconstruction() {
         let (got, decoder, d_z) = run(&z, scale, &biases, true);
         let group = |node: usize| (0..).find(|group| node < sizes[..=*group].iter().sum()).unwrap();
         // Groups 0, 1, 2: the pairs (0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2).
-        let places = [[0, 1, 3], [1, 2, 4], [3, 4, 5]];
+        let indices = [[0, 1, 3], [1, 2, 4], [3, 4, 5]];
         let mut naive = 0.0;
         for i in 0..nodes {
             for j in (0..nodes).filter(|j| *j != i) {
-                let place = if count == 1 { 0 } else { places[group(i)][group(j)] };
+                let index = if count == 1 { 0 } else { indices[group(i)][group(j)] };
                 let product = dot(&z[i * width..][..width], &z[j * width..][..width]);
-                let logit = scale * product + biases[place];
+                let logit = scale * product + biases[index];
                 let is_edge = edges.contains(&(i as u32, j as u32)) || edges.contains(&(j as u32, i as u32));
                 naive += if is_edge { (-logit).exp().ln_1p() } else { logit.exp().ln_1p() };
             }

@@ -2,7 +2,7 @@
 
 use gct_kernels::Number;
 use gct_kernels::engine::{
-    Attend, Columns, Connected, DecoderParameters, Engine, Leash, Linear, Norm, Reach,
+    Attend, Columns, Connected, DecoderParameters, DivergenceTerm, Engine, Linear, Norm, Reach,
 };
 use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::{Activation, Dropout};
@@ -95,16 +95,16 @@ fn graphs() -> Vec<Graph> {
 struct Roads {
     normalizer: Normalizer,
     /// Whether attention is held near the one before it.
-    leash: bool,
+    divergence: bool,
     /// Which rows the second block gives.
     reach: Reach,
 }
 
 const ROADS: [Roads; 4] = [
-    Roads { normalizer: Normalizer::Softmax, leash: true, reach: Reach::ALL },
-    Roads { normalizer: Normalizer::Sigmoid, leash: true, reach: Reach::ALL },
-    Roads { normalizer: Normalizer::Softmax, leash: true, reach: Reach::FIRST },
-    Roads { normalizer: Normalizer::Softmax, leash: false, reach: Reach::FIRST },
+    Roads { normalizer: Normalizer::Softmax, divergence: true, reach: Reach::ALL },
+    Roads { normalizer: Normalizer::Sigmoid, divergence: true, reach: Reach::ALL },
+    Roads { normalizer: Normalizer::Softmax, divergence: true, reach: Reach::FIRST },
+    Roads { normalizer: Normalizer::Softmax, divergence: false, reach: Reach::FIRST },
 ];
 
 /// The loss of some graphs; with gradients, they are added to.
@@ -126,8 +126,8 @@ fn play<T: Number>(
     let mut before = given.clone();
     let mut loss = 0.0;
     for (number, block) in model.blocks.iter().enumerate() {
-        // With a leash, all attend; else only those whose result is asked for.
-        let (reach, attending) = match (number, roads.leash) {
+        // With a divergence, all attend; else only those whose result is asked for.
+        let (reach, attending) = match (number, roads.divergence) {
             (0, true) => (Reach::ALL, Reach::ALL),
             (0, false) => (roads.reach.further(1), roads.reach.further(1)),
             (_, true) => (roads.reach, Reach::ALL),
@@ -146,7 +146,7 @@ fn play<T: Number>(
             scale: 0.4,
             bias: (number > 0).then_some(&given),
             normalizer: roads.normalizer,
-            leash: roads.leash.then_some(Leash { before: &before, weight: 0.3 }),
+            divergence: roads.divergence.then_some(DivergenceTerm { before: &before, weight: 0.3 }),
             reach: attending,
         };
         let attention = tape.attend(part(0), part(1), how);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use gct::batch::{EmbeddingRows, Example};
-use gct::model::{Config, GcnConfig, GctConfig, Model, Pass, TransformerConfig};
+use gct::model::{Config, GcnConfig, GctConfig, Learner, Model, Pass, TransformerConfig};
 use gct::question::HeadConfig;
 use gct::record::PerKind;
 use gct_kernels::Number;
@@ -219,13 +219,15 @@ fn run<T: Number>(name: &str, case: &str, path: Path) -> (f64, String) {
         first_node: 0,
         regularizes: true,
     };
+    let plain = Plain::new(model, &Device::flex());
+    let model = plain.model();
     let (outcome, gradients) = match path {
         Path::Fast => {
             let mut gradients = vec![T::ZERO; model.parameters().len()];
             let outcome = model.play(&examples, pass, &mut Pool::default(), Some(&mut gradients));
             (outcome, gradients.iter().map(|x| x.f64()).collect::<Vec<f64>>())
         }
-        Path::Plain => Plain::new(&model, &Device::flex()).gradients(&examples, pass),
+        Path::Plain => plain.gradients(&examples, pass),
     };
 
     let mut worst = (0.0, String::new());

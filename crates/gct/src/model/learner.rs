@@ -1,0 +1,38 @@
+//! A model in training, whatever computes its gradients: `train` and checkpoints know only this.
+//!
+//! There are two learners: `TapeLearner`, the fast one on this processor, and `gct_plain::Plain`, on any
+//! device of Burn. Both move the weights by `Moments::step`, the one Adam. So a run can be stopped on one
+//! learner and resumed on the other.
+
+use super::{Model, Moments, Outcome};
+use crate::batch::Example;
+
+/// A model in training.
+pub trait Learner<T> {
+    /// Learns from one batch and returns the loss that it had before.
+    fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome;
+
+    /// The model with its weights after the last step, in the memory of the host, whatever the device.
+    fn model(&self) -> &Model<T>;
+
+    /// Adam's moments after the last step, in the memory of the host as well.
+    fn moments(&self) -> &Moments<T>;
+}
+
+/// How a step learns.
+#[derive(Debug, Clone, Copy)]
+pub struct Learning {
+    /// Adam's learning rate.
+    pub rate: f64,
+    /// The largest norm that the gradient may have; a longer one is scaled down to it.
+    pub clip: Option<f64>,
+    /// Seed of the dropout masks.
+    pub dropout_key: u32,
+}
+
+impl Learning {
+    /// Without clipping.
+    pub fn new(rate: f64, dropout_key: u32) -> Self {
+        Learning { rate, clip: None, dropout_key }
+    }
+}
