@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use gct_search::{is_hopeless, suggest};
+use gct_search::{Observation, is_hopeless, suggest};
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
@@ -346,10 +346,9 @@ impl Tuning {
         }
     }
 
-    fn history(&self) -> Vec<gct_search::Trial> {
-        let trial =
-            |trial: &Trial| gct_search::Trial { point: trial.point.clone(), outcome: trial.outcome() };
-        self.trials.iter().map(trial).collect()
+    fn history(&self) -> Vec<Observation> {
+        let observed = |trial: &Trial| Observation { point: trial.point.clone(), outcome: trial.outcome() };
+        self.trials.iter().map(observed).collect()
     }
 
     /// Chooses the next point and writes down that it was begun.
