@@ -4,7 +4,6 @@
 //! that was stopped or killed goes on from its last checkpoint and ends with the same weights as one that never was.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -14,10 +13,11 @@ use rayon::prelude::*;
 
 use crate::batch::{EmbeddingRows, Encoding, Example};
 use crate::dataset::Dataset;
-use crate::error::{Error, OnPath, Result};
+use crate::error::{Error, Result};
 use crate::evaluate;
 use crate::files::{Overwrite, write_own};
 use crate::infer::Predictor;
+use crate::job::Job;
 use crate::model::{Learning, Model, Trainer};
 use crate::prior::Counter;
 use crate::question::Hide;
@@ -27,12 +27,15 @@ use crate::run::journal::Journal;
 use crate::run::{self, Best, Entry, Hasher, Learned, Run, Settings};
 use crate::split::{Part, Split};
 
+/// The longest time between checkpoints, which is what a kill can lose, unless another is wanted.
+pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(120);
+
 /// A loss above this has exploded.
 const EXPLODED: f64 = 1e4;
 
 /// What happens on the way.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Event {
     /// So many encounters of the dataset have been read.
     Read(u64),
     /// Training begins, or goes on.
@@ -56,7 +59,7 @@ pub enum Event<'a> {
         loss: f64,
     },
     /// A validation was made.
-    Validated(&'a Entry),
+    Validated(Entry),
 }
 
 /// How a training ended.
@@ -72,30 +75,8 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// Who hears of it, and who can stop it.
-pub struct Watch<'a> {
-    /// Hears what happens.
-    pub tell: &'a mut dyn FnMut(Event<'_>),
-    /// Once true, training stops after the step that it is at.
-    pub stop: &'a AtomicBool,
-    /// The longest time between checkpoints: what a kill can lose.
-    pub checkpoint_every: Duration,
-}
-
-impl<'a> Watch<'a> {
-    /// With a checkpoint every two minutes, and at every validation.
-    pub fn new(tell: &'a mut dyn FnMut(Event<'_>), stop: &'a AtomicBool) -> Self {
-        Watch { tell, stop, checkpoint_every: Duration::from_secs(120) }
-    }
-}
-
-/// Threads for one of several trainings in a folder.
-pub(crate) fn threads(number: usize, folder: &Path) -> Result<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(number).build();
-    pool.map_err(std::io::Error::other).on("start threads for", folder)
-}
-
-/// Trains a model on a dataset, into a new run folder.
+/// Trains a model on a dataset, into a new run folder, with a checkpoint at every validation and after
+/// `checkpoint_every`. Once it is to stop, it does so after the step that it is at.
 ///
 /// # Errors
 /// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already, the loss explodes, or
@@ -105,7 +86,8 @@ pub fn start(
     dataset: &Dataset,
     folder: &Path,
     overwrite: Overwrite,
-    mut watch: Watch<'_>,
+    checkpoint_every: Duration,
+    job: &Job<'_, Event>,
 ) -> Result<Outcome> {
     settings.check()?;
     settings.split.check_for(dataset)?;
@@ -124,17 +106,23 @@ pub fn start(
         hasher: Hasher::new(&dataset.manifest().files.encounters.sha256, dataset),
         learned: Learned::default(),
     };
-    let data = Data::read(&settings, &columns, dataset, Some(&mut noted), &mut watch)?;
+    let data = Data::read(&settings, &columns, dataset, Some(&mut noted), job)?;
     let (run, _lock) =
         Run::create(folder, overwrite, settings, dataset, noted.counter.finish(), noted.learned)?;
-    Session::new(&run, &data, Trainer::new(model), State::default())?.train(watch)
+    Session::new(&run, &data, Trainer::new(model), State::default())?.train(checkpoint_every, job)
 }
 
-/// Goes on with a run; `steps` makes it longer.
+/// Resumes a run; `steps` makes it longer.
 ///
 /// # Errors
 /// As [`start`]; if the dataset is another one; if the last checkpoint is damaged.
-pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: Watch<'_>) -> Result<Outcome> {
+pub fn resume(
+    folder: &Path,
+    dataset: &Dataset,
+    steps: Option<u64>,
+    checkpoint_every: Duration,
+    job: &Job<'_, Event>,
+) -> Result<Outcome> {
     let mut run = Run::open(folder)?;
     run.check_dataset(dataset)?;
     let _lock = run.lock()?;
@@ -156,11 +144,11 @@ pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, mut watch: W
         return Ok(outcome(&settings, &state));
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;
-    let data = Data::read(&settings, &columns, dataset, None, &mut watch)?;
+    let data = Data::read(&settings, &columns, dataset, None, job)?;
     if steps != run.settings().steps {
         run.set_steps(steps)?;
     }
-    Session::new(&run, &data, trainer, state)?.train(watch)
+    Session::new(&run, &data, trainer, state)?.train(checkpoint_every, job)
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
@@ -209,7 +197,7 @@ impl Data {
         columns: &[usize],
         dataset: &Dataset,
         mut noted: Option<&mut Noted>,
-        watch: &mut Watch<'_>,
+        job: &Job<'_, Event>,
     ) -> Result<Self> {
         let split = Split::new(&settings.split, dataset)?;
         let mut data = Data { train: Vec::new(), validation: Vec::new(), left_out: 0 };
@@ -217,10 +205,7 @@ impl Data {
         for (read, encounter) in (1..).zip(dataset.encounters()?) {
             let mut encounter = encounter?;
             if u64::is_multiple_of(read, 1024) {
-                (watch.tell)(Event::Read(read));
-                if watch.stop.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
+                job.advance(Event::Read(read))?;
             }
             let part = split.part(&encounter);
             if let Some(noted) = noted.as_deref_mut() {
@@ -290,7 +275,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn train(mut self, watch: Watch<'_>) -> Result<Outcome> {
+    fn train(mut self, checkpoint_every: Duration, job: &Job<'_, Event>) -> Result<Outcome> {
         let (settings, steps) = (self.settings, self.settings.steps);
         self.journal.note(&format!(
             "{} of {} on {} encounters, from step {} to {steps}",
@@ -303,7 +288,7 @@ impl<'a> Session<'a> {
             // From now on, a run without a checkpoint is one that has lost it.
             self.checkpoint()?;
         }
-        (watch.tell)(Event::Started {
+        job.tell(Event::Started {
             step: self.state.step,
             steps,
             train: self.data.train.len(),
@@ -312,20 +297,20 @@ impl<'a> Session<'a> {
         });
         // Stopped there, and now told to end there.
         if self.state.step == steps && self.state.losses.steps > 0 {
-            (watch.tell)(Event::Validated(&self.validate_and_keep()?));
+            job.tell(Event::Validated(self.validate_and_keep()?));
         }
         while !is_over(settings, &self.state) {
             let loss = self.step()?;
-            (watch.tell)(Event::Step { step: self.state.step, loss });
+            job.tell(Event::Step { step: self.state.step, loss });
             if self.state.step.is_multiple_of(settings.validate_every) || self.state.step == steps {
-                (watch.tell)(Event::Validated(&self.validate_and_keep()?));
+                job.tell(Event::Validated(self.validate_and_keep()?));
             }
-            if watch.stop.load(Ordering::Relaxed) && !is_over(settings, &self.state) {
+            if job.stop().is_requested() && !is_over(settings, &self.state) {
                 self.checkpoint()?;
                 self.journal.note(&format!("stopped at step {}", self.state.step))?;
                 return Err(Error::Stopped { step: self.state.step, path: self.run.path().to_owned() });
             }
-            if self.clock.kept.elapsed() >= watch.checkpoint_every && self.kept < self.state.step {
+            if self.clock.kept.elapsed() >= checkpoint_every && self.kept < self.state.step {
                 self.checkpoint()?;
             }
         }
@@ -449,32 +434,32 @@ impl<'a> Session<'a> {
 struct Order {
     seed: u64,
     epoch: u64,
-    places: Vec<u32>,
+    indices: Vec<u32>,
 }
 
 impl Order {
     fn new(seed: u64, encounters: usize) -> Self {
-        let mut order = Order { seed, epoch: 0, places: (0..encounters as u32).collect() };
+        let mut order = Order { seed, epoch: 0, indices: (0..encounters as u32).collect() };
         order.shuffle(0);
         order
     }
 
     /// Index of the n-th encounter to learn from.
     fn at(&mut self, number: u64) -> usize {
-        let encounters = self.places.len() as u64;
+        let encounters = self.indices.len() as u64;
         let epoch = number / encounters;
         if epoch != self.epoch {
             self.shuffle(epoch);
         }
-        self.places[(number % encounters) as usize] as usize
+        self.indices[(number % encounters) as usize] as usize
     }
 
     fn shuffle(&mut self, epoch: u64) {
         self.epoch = epoch;
         // From the same beginning each time, so that an epoch does not depend on the one before.
-        self.places.sort_unstable();
+        self.indices.sort_unstable();
         let key = mixed(self.seed, Purpose::Ordering, epoch);
-        self.places.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
+        self.indices.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
     }
 }
 
@@ -515,7 +500,7 @@ mod tests {
         assert_ne!(epochs[0], epochs[1]);
         // From the middle, as after a stop.
         assert_eq!(Order::new(7, 50).at(50 + 33), epochs[1][33]);
-        assert_ne!(Order::new(8, 50).places, Order::new(7, 50).places, "another seed");
+        assert_ne!(Order::new(8, 50).indices, Order::new(7, 50).indices, "another seed");
     }
 
     #[test]
