@@ -61,7 +61,7 @@ pub enum Event {
         /// Which one.
         trial: usize,
         /// What it found.
-        found: Finished,
+        found: Box<Finished>,
     },
     /// A trial was left to the process that trains it already.
     Elsewhere {
@@ -151,7 +151,7 @@ impl Sitting<'_> {
         match ran {
             Ok(found) => {
                 outcome.finished += 1;
-                self.job.tell(Event::Finished { trial: index, found });
+                self.job.tell(Event::Finished { trial: index, found: Box::new(found) });
             }
             // Another process trains it, or began to while this one read the data.
             Err(Error::Busy { .. } | Error::OutputExists { .. }) => {
