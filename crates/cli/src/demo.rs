@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -12,6 +13,7 @@ use gct::evaluate::{self, Evaluation};
 use gct::files::Overwrite;
 use gct::infer::Which;
 use gct::ingest::synthetic;
+use gct::job::Job;
 use gct::metric::Bootstrap;
 use gct::model::{Config, Dropouts};
 use gct::picture::{self, Line, Series};
@@ -20,14 +22,13 @@ use gct::question::Question;
 use gct::report::{Looked, Options};
 use gct::run::{Decay, Run, Settings};
 use gct::split::Part;
-use gct::synth::{Findings, Progress};
-use gct::train::{self, Event, Watch};
+use gct::synth::Findings;
+use gct::train::{self, Event, Execution};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::explain::{node, write};
 use crate::terminal::{self, count, refusal, score, visible};
-use crate::{STOP, proceed};
 
 /// See it work: make data, train three models to find hidden edges, compare them, draw what they believe
 ///
@@ -178,10 +179,8 @@ fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
     if arguments.force || !folder.exists() {
         let bar = terminal::progress(settings.encounters, "drawing encounters", quiet);
         let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
-        let made = gct::synth::run(&settings, &folder, overwrite, &STOP, &|progress| match progress {
-            Progress::Drawn(encounters) => bar.set_position(encounters),
-            Progress::Measuring => bar.set_message("measuring the best that any model can do, a few seconds"),
-        });
+        let job = terminal::drawing(&bar, "measuring the best that any model can do, a few seconds");
+        let made = gct::synth::run(&settings, &folder, overwrite, &job);
         bar.finish_and_clear();
         made?;
     }
@@ -196,29 +195,34 @@ fn other_demo(folder: &Path) -> anyhow::Error {
     refusal(format!("{} is not of this demo", folder.display()), "--force begins anew")
 }
 
-/// Trains one model, or goes on, and measures it.
+/// Trains one model, or resumes its training, and measures it.
 fn train(
     arguments: &Arguments,
     dataset: &Dataset,
     name: &'static str,
     display: &mut Display,
 ) -> Result<Trained> {
-    proceed()?;
+    terminal::stop().check()?;
     let folder = arguments.out.join(name);
     display.name = name;
-    let mut show = |event: Event<'_>| display.show(&event);
-    let watch = Watch::new(&mut show, &STOP);
+    let shared = Mutex::new(&mut *display);
+    let job = Job::new(terminal::stop(), |event| {
+        shared.lock().unwrap_or_else(PoisonError::into_inner).show(&event);
+    });
     if folder.exists() && !arguments.force {
-        train::resume(&folder, dataset, None, watch)?;
+        train::resume(&folder, dataset, None, Execution::default(), &job)?;
     } else {
         let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
-        train::start(settings(name, arguments.steps)?, dataset, &folder, overwrite, watch)?;
+        let settings = settings(name, arguments.steps)?;
+        train::start(settings, dataset, &folder, overwrite, Execution::default(), &job)?;
     }
+    drop(job);
     display.done += arguments.steps;
     display.bar.set_position(display.done);
     let run = Run::open(&folder)?;
     let bootstrap = Bootstrap { replicates: 0, seed: 0 };
-    let evaluation = evaluate::run(&run, dataset, Which::Part(Part::Test), bootstrap, &|_| proceed())?;
+    let job = Job::new(terminal::stop(), |_| {});
+    let evaluation = evaluate::run(&run, dataset, Which::Part(Part::Test), bootstrap, &job)?;
     let entries = run.entries()?;
     let speeds: f64 = entries.iter().map(|entry| entry.encounters_per_second).sum();
     let encounters_per_second = speeds / entries.len().max(1) as f64;
@@ -258,7 +262,7 @@ impl Display {
         Display { bar, lines: !quiet && !io::stderr().is_terminal(), name: "", done: 0, last: None }
     }
 
-    fn show(&mut self, event: &Event<'_>) {
+    fn show(&mut self, event: &Event) {
         match event {
             Event::Read(_) => {}
             Event::Started { step, .. } => {
@@ -356,7 +360,7 @@ fn draw(report: &Path, dataset: &Dataset, trained: &[Trained], ceiling: &Ceiling
     let curves = picture::curves("Graph reconstruction", "step", "validation AUCPR", &series, &references);
     write(&report.join("learning-curves.svg"), &curves, Overwrite::Replace)?;
     for trained in trained {
-        let explanation = explain(&trained.run, dataset, None, &proceed)?;
+        let explanation = explain(&trained.run, dataset, None, &Job::new(terminal::stop(), |_| {}))?;
         let (structure, name) = (&explanation.structure, trained.run.settings().model.name());
         if structure.layers.is_empty() {
             continue;

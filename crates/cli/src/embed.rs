@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::asked::{self, AskedArguments};
 use crate::output::RequiredFile;
 use crate::terminal::{self, count, visible};
-use crate::train::heed;
 
 /// Write vectors of visits or of codes, as Parquet or for NumPy
 #[derive(Args)]
@@ -43,7 +42,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     } else {
         let (run, dataset, which) = arguments.asked.open()?;
         let bar = asked::progress(&run, &dataset, which, "embedding encounters", quiet);
-        let written = predict::visits(&run, &dataset, which, arguments.output.place(), &heed(&bar));
+        let written =
+            predict::visits(&run, &dataset, which, arguments.output.place(), &terminal::counting(&bar));
         bar.finish_and_clear();
         (run, written?)
     };

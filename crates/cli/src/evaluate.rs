@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::asked::{self, AskedArguments, TestArguments};
 use crate::terminal::{self, count, score, visible};
-use crate::train::heed;
 
 /// Measure a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and how true its attention is
 ///
@@ -40,7 +39,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.asked.open()?;
     let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
     let bar = asked::progress(&run, &dataset, which, "evaluating encounters", quiet);
-    let evaluation = evaluate::run(&run, &dataset, arguments.test.of(which), bootstrap, &heed(&bar));
+    let evaluation =
+        evaluate::run(&run, &dataset, arguments.test.of(which), bootstrap, &terminal::counting(&bar));
     bar.finish_and_clear();
     let evaluation = evaluation?;
     if arguments.json {

@@ -7,18 +7,17 @@ use std::sync::Mutex;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use gct::dataset::Dataset;
-use gct::experiment::{self, Event, Experiment, Findings, Outcome, Share, Trial, Watch};
+use gct::experiment::{self, Event, Experiment, Findings, Outcome, PlannedTrial, Share};
 use gct::files::Overwrite;
 use gct::infer::Which;
+use gct::job::Job;
 use gct::metric::SIGNIFICANT;
 use gct::overrides::{assignment, merge};
 use gct::report::Looked;
 use gct::run::Run;
-use gct::synth::Progress;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::STOP;
 use crate::explain::write;
 use crate::terminal::{self, count, refusal, score, visible};
 
@@ -108,10 +107,10 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let experiment = Experiment::read(file, set)?;
     let dataset = data(&experiment, arguments, out, quiet)?;
     let display = Display::new(quiet);
-    let watch = Watch { tell: &|event| display.show(&event), stop: &STOP };
+    let job = Job::new(terminal::stop(), |event| display.show(event));
     let share = arguments.shard.unwrap_or(Share::ALL);
     let outcome =
-        experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), watch);
+        experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), &job);
     display.finish();
     let outcome = outcome.map_err(terminal::go_on_again)?;
     tables(std::slice::from_ref(&experiment), out, Some(&outcome), arguments.json)?;
@@ -130,10 +129,8 @@ fn data(experiment: &Experiment, arguments: &Arguments, out: &Path, quiet: bool)
         experiment.data.synthetic.as_ref().and_then(|table| table.get("encounters")?.as_integer());
     let total = encounters.and_then(|encounters| encounters.try_into().ok()).unwrap_or(50_000);
     let bar = terminal::progress(total, "drawing encounters", quiet);
-    let dataset = experiment.dataset(out, arguments.data.as_deref(), &STOP, &|progress| match progress {
-        Progress::Drawn(encounters) => bar.set_position(encounters),
-        Progress::Measuring => bar.set_message("measuring the best that any model can do, a few seconds"),
-    });
+    let job = terminal::drawing(&bar, "measuring the best that any model can do, a few seconds");
+    let dataset = experiment.dataset(out, arguments.data.as_deref(), &job);
     bar.finish_and_clear();
     Ok(dataset?)
 }
@@ -141,7 +138,7 @@ fn data(experiment: &Experiment, arguments: &Arguments, out: &Path, quiet: bool)
 /// Writes a page that compares what was trained with the first split.
 fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> Result<()> {
     let trials = experiment.trials(&dataset.manifest().source.kind)?;
-    let is_first = |trial: &&Trial| Some(&trial.settings.split.seed) == experiment.split_seeds.first();
+    let is_first = |trial: &&PlannedTrial| Some(&trial.settings.split.seed) == experiment.split_seeds.first();
     let mut runs = Vec::new();
     for trial in trials.iter().filter(is_first) {
         // Others may be on another machine, or under way.
@@ -244,7 +241,7 @@ struct Display {
 
 struct Inside {
     bar: ProgressBar,
-    trials: Vec<Trial>,
+    trials: Vec<PlannedTrial>,
     /// Steps of each trial.
     steps: Vec<u64>,
     /// Trials that have ended, of this sitting.
@@ -257,41 +254,41 @@ impl Display {
         Display { quiet, lines: !quiet && !io::stderr().is_terminal(), inside: Mutex::new(inside) }
     }
 
-    fn show(&self, event: &Event<'_>) {
+    fn show(&self, event: Event) {
         let mut inside = self.inside.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
             Event::Planned { trials, finished, side_by_side } => {
                 let total: u64 = trials.iter().map(|trial| trial.settings.steps).sum();
                 let batch = trials.first().map_or(1, |trial| trial.settings.batch as u64);
                 inside.bar = terminal::training(total, batch, self.quiet);
-                inside.trials = trials.to_vec();
                 inside.steps = vec![0; trials.len()];
                 self.line(&format!(
                     "{} trials to run, {side_by_side} side by side; {finished} finished before",
                     trials.len()
                 ));
+                inside.trials = trials;
             }
             Event::Step { trial, step } => {
-                inside.steps[*trial] = *step;
+                inside.steps[trial] = step;
                 let done = inside.steps.iter().sum();
                 inside.bar.set_position(done);
                 inside.message();
             }
             Event::Finished { trial, found } => {
-                let (name, best) = (inside.trials[*trial].name(), found.best.map(|best| best.value));
+                let (name, best) = (inside.trials[trial].name(), found.best.map(|best| best.value));
                 let metric = found.settings.task.chosen_by();
                 let seconds = found.seconds;
                 self.line(&format!("{name}: validation {metric} {}, {seconds:.0} s", score(best)));
-                inside.end(*trial);
+                inside.end(trial);
             }
             Event::Elsewhere { trial } => {
-                self.line(&format!("{}: another process trains it", inside.trials[*trial].name()));
-                inside.end(*trial);
+                self.line(&format!("{}: another process trains it", inside.trials[trial].name()));
+                inside.end(trial);
             }
             Event::Failed { trial, error } => {
-                let text = format!("{} failed: {error}", inside.trials[*trial].name());
+                let text = format!("{} failed: {error}", inside.trials[trial].name());
                 inside.bar.suspend(|| self.line_always(&text));
-                inside.end(*trial);
+                inside.end(trial);
             }
         }
     }

@@ -10,7 +10,7 @@ use gct::predict::{Explanation, explain};
 use serde_json::json;
 
 use crate::terminal::refusal;
-use crate::{asked, proceed, terminal};
+use crate::{asked, terminal};
 
 /// Show what a model believes about one encounter: who attends to whom, block by block
 #[derive(Args)]
@@ -83,10 +83,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let (run, dataset) = asked::open(&arguments.run, arguments.data.as_deref())?;
     let bar = terminal::progress(dataset.manifest().encounters, "looking for the encounter", quiet);
-    let explanation = explain(&run, &dataset, arguments.encounter.as_deref(), &|| {
-        bar.inc(1);
-        proceed()
-    });
+    let id = arguments.encounter.as_deref();
+    let explanation = explain(&run, &dataset, id, &terminal::counting(&bar));
     bar.finish_and_clear();
     let explanation = explanation?;
     let structure = &explanation.structure;
@@ -128,7 +126,7 @@ pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Resul
     files::write_text(file, overwrite, text)
 }
 
-/// The place of the block that is asked for.
+/// Index of the block that is asked for.
 fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
     let blocks = explanation.structure.layers.len();
     match block {

@@ -15,7 +15,6 @@ use gct::synth::Findings;
 use serde_json::json;
 
 use crate::leaks::LeakArguments;
-use crate::proceed;
 use crate::terminal::{self, count, percent, score, visible};
 
 /// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
@@ -50,10 +49,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         return leaks.print(arguments.json);
     }
     let bar = terminal::progress(dataset.manifest().encounters, "reading encounters", quiet);
-    let statistics = statistics::collect(&dataset, &|encounters| {
-        bar.set_position(encounters);
-        proceed()
-    });
+    let statistics = statistics::collect(&dataset, &terminal::counting(&bar));
     bar.finish_and_clear();
     let statistics = statistics?;
     let findings = Findings::of(&dataset)?;

@@ -7,7 +7,6 @@ use gct::leaks::{self, Leak, Leaks, SingleCode};
 use gct::question::Question;
 use serde_json::json;
 
-use crate::proceed;
 use crate::split::SplitArguments;
 use crate::terminal::{self, count, percent, score, visible};
 
@@ -44,10 +43,8 @@ impl LeakArguments {
         let label = label_of(name, dataset)?;
         let split = self.split.split(dataset)?;
         let bar = terminal::progress(dataset.manifest().encounters, "reading encounters", quiet);
-        let found = leaks::find(dataset, &split, &label, self.min_cell.unwrap_or(0), &|encounters| {
-            bar.set_position(encounters);
-            proceed()
-        });
+        let (min_cell, job) = (self.min_cell.unwrap_or(0), terminal::counting(&bar));
+        let found = leaks::find(dataset, &split, &label, min_cell, &job);
         bar.finish_and_clear();
         Ok(Some(Listed { found: found?, top: self.top.unwrap_or(20) }))
     }

@@ -4,11 +4,8 @@
 //! everything else to standard error.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
 
 use clap::{CommandFactory, Parser, Subcommand};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 mod asked;
 mod completions;
@@ -84,14 +81,6 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Set by Ctrl-C, a request to terminate or a terminal that was closed. Every loop that takes long looks at it, so that a command can clean up.
-static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-
-/// An error once the user wants to stop.
-fn proceed() -> gct::Result<()> {
-    if STOP.load(Ordering::Relaxed) { Err(gct::Error::Interrupted) } else { Ok(()) }
-}
-
 fn main() -> ExitCode {
     // Names of files are printed and written down, which takes text.
     if std::env::args_os().any(|argument| argument.to_str().is_none()) {
@@ -121,15 +110,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    for signal in [SIGINT, SIGTERM] {
-        // The first asks to stop, and the second does not ask.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, STOP.clone())?;
-        signal_hook::flag::register(signal, STOP.clone())?;
-    }
-    // A terminal that is closed may say so twice.
-    if !gct_terminal::ignores_hangup() {
-        signal_hook::flag::register(SIGHUP, STOP.clone())?;
-    }
+    gct_terminal::listen()?;
     if let Some(threads) = arguments.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
     }

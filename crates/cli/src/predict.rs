@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::asked::{self, AskedArguments, TestArguments};
 use crate::output::RequiredFile;
 use crate::terminal::{self, count, refusal, visible};
-use crate::train::heed;
 
 /// Write the predictions of a run as Parquet
 #[derive(Args)]
@@ -88,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let options = arguments.options(&run.settings().task)?;
     let bar = asked::progress(&run, &dataset, which, "predicting encounters", quiet);
     let (test_set, place) = (arguments.test.of(which), arguments.output.place());
-    let written = predict::score(&run, &dataset, test_set, options, place, &heed(&bar));
+    let written = predict::score(&run, &dataset, test_set, options, place, &terminal::counting(&bar));
     bar.finish_and_clear();
     let written = written?;
     if arguments.json {

@@ -9,7 +9,6 @@ use gct::dataset::Dataset;
 use serde_json::json;
 
 use crate::output::OutputFile;
-use crate::proceed;
 use crate::split::SplitArguments;
 use crate::terminal::{self, count};
 
@@ -43,10 +42,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let split = arguments.split.split(&dataset)?;
     let bar = terminal::progress(dataset.manifest().encounters, "counting encounters", quiet);
     let start = Instant::now();
-    let prior = gct::prior::fit_with_progress(&dataset, &split, &|encounters| {
-        bar.set_position(encounters);
-        proceed()
-    });
+    let prior = gct::prior::fit(&dataset, &split, &terminal::counting(&bar));
     bar.finish_and_clear();
     let (prior, seconds) = (prior?, start.elapsed().as_secs_f64());
     if let Some((out, overwrite)) = arguments.output.place() {

@@ -15,7 +15,6 @@ use crate::asked::{self, TestArguments, WhichName};
 use crate::explain::write;
 use crate::output::RequiredFile;
 use crate::terminal::{self, count, refusal, visible};
-use crate::train::heed;
 
 /// Make one page to look at: figures and curves, encounters with what the model believes, its links, a map of codes
 ///
@@ -130,7 +129,7 @@ pub(crate) fn unasked(dataset: &Dataset, encounters: usize) -> Options {
 pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
     let total = looked.iter().map(|one| asked::about(one.run, one.dataset, one.test_set.which)).sum();
     let bar = terminal::progress(total, "looking at encounters", quiet);
-    let report = report::gather(looked, options, &heed(&bar));
+    let report = report::gather(looked, options, &terminal::counting(&bar));
     bar.finish_and_clear();
     Ok(report::html(&report?))
 }

@@ -15,9 +15,8 @@ use serde_json::json;
 
 use crate::asked;
 use crate::report::LookArguments;
+use crate::terminal;
 use crate::terminal::refusal;
-use crate::train::heed;
-use crate::{STOP, terminal};
 
 /// Encounters the page shows unless told otherwise: their list is sent as a whole.
 const PAGE: usize = 5000;
@@ -123,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     if !quiet {
         say(&format!("listening on {address}"));
     }
-    Ok(server.run(&STOP)?)
+    Ok(server.run(terminal::stop())?)
 }
 
 /// The page, unless it is not wanted or the data are gone.
@@ -156,7 +155,7 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
     if let Some(line) = hidden.filter(|_| !quiet) {
         say(line);
     }
-    let page = Page::gather(run, &dataset, which, options, &heed(&bar));
+    let page = Page::gather(run, &dataset, which, options, &terminal::counting(&bar));
     bar.finish_and_clear();
     match page {
         Ok(page) => Ok(Some(page)),

@@ -11,7 +11,6 @@ use gct::split::{By, Part, Settings, Split};
 use serde_json::json;
 
 use crate::output::OutputFile;
-use crate::proceed;
 use crate::terminal::{self, count, percent};
 
 /// Show or write the split into train, validation and test
@@ -108,16 +107,13 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         }
         side.subjects.insert(encounter.subject);
         bar.inc(1);
-        proceed()?;
+        terminal::stop().check()?;
     }
     bar.finish_and_clear();
     let torn = torn_subjects(&sides);
     if let Some((out, overwrite)) = arguments.output.place() {
         let bar = terminal::progress(dataset.manifest().encounters, "writing encounters", quiet);
-        let written = split.write(&dataset, out, overwrite, &|| {
-            bar.inc(1);
-            proceed()
-        });
+        let written = split.write(&dataset, out, overwrite, &terminal::counting(&bar));
         bar.finish_and_clear();
         written?;
     }

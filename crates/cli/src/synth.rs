@@ -9,12 +9,11 @@ use gct::dataset::Manifest;
 use gct::files::Overwrite;
 use gct::ingest::synthetic::{Preset, Settings};
 use gct::record::CodeKind;
-use gct::synth::{Findings, Progress};
+use gct::synth::Findings;
 use serde_json::json;
 
 use crate::settings::{self, SettingsArguments};
-use crate::terminal::visible;
-use crate::{STOP, terminal};
+use crate::terminal::{self, visible};
 
 /// Generate synthetic encounters with known structure, as in the paper's Appendix A
 #[derive(Args)]
@@ -68,10 +67,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let start = Instant::now();
     let bar = terminal::progress(settings.encounters, "drawing encounters", quiet);
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
-    let result = gct::synth::run(&settings, out, overwrite, &STOP, &|progress| match progress {
-        Progress::Drawn(encounters) => bar.set_position(encounters),
-        Progress::Measuring => bar.set_message("measuring the ceiling, a few seconds"),
-    });
+    let job = terminal::drawing(&bar, "measuring the ceiling, a few seconds");
+    let result = gct::synth::run(&settings, out, overwrite, &job);
     bar.finish_and_clear();
     let (manifest, findings) = result?;
     let seconds = start.elapsed().as_secs_f64();

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use gct::job::Job;
+use gct::synth;
 pub(crate) use gct_terminal::{
-    advance, count, extend, flushed, percent, print, print_json, print_line, progress, score, show_warnings,
-    table, visible,
+    advance, count, counting, extend, flushed, percent, print, print_json, print_line, progress, score,
+    show_warnings, stop, table, visible,
 };
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
@@ -76,6 +78,14 @@ fn hint(error: &anyhow::Error) -> Cow<'_, str> {
     } else {
         "run the command again; with --help it shows what it takes".into()
     }
+}
+
+/// Making synthetic data moves a bar, until the user stops it; `measuring` is what the bar says in the end.
+pub(crate) fn drawing<'a>(bar: &'a ProgressBar, measuring: &'static str) -> Job<'a, synth::Event> {
+    Job::new(stop(), move |event| match event {
+        synth::Event::Drawn(encounters) => bar.set_position(encounters),
+        synth::Event::Measuring => bar.set_message(measuring),
+    })
 }
 
 /// A progress bar for training, which counts steps and shows how many encounters are learned from per second.

@@ -2,21 +2,22 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
+use gct::job::Job;
 use gct::model::Config;
 use gct::question::Question;
 use gct::run::{Entry, Run, Settings};
-use gct::train::{self, Event, Outcome, Watch};
+use gct::train::{self, Event, Execution, Outcome};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::settings::{self, SettingsArguments, task_of};
 use crate::terminal::{self, count, refusal, score, visible};
-use crate::{STOP, proceed};
 
 /// Train a model on a task, with the paper's hyperparameters unless told otherwise
 ///
@@ -138,8 +139,8 @@ fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
     let settings = settings(arguments, Some(&dataset))?;
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     display.begin(&dataset, &settings);
-    let mut show = |event: Event<'_>| display.show(&event);
-    Ok(train::start(settings, &dataset, out, overwrite, Watch::new(&mut show, &STOP))?)
+    let display = Mutex::new(display);
+    Ok(train::start(settings, &dataset, out, overwrite, Execution::default(), &job(&display))?)
 }
 
 fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
@@ -147,8 +148,14 @@ fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
     let dataset = arguments.data.as_deref().map_or_else(|| run.dataset(), Dataset::open)?;
     let steps = check_same(arguments, &run, &dataset)?;
     display.begin(&dataset, run.settings());
-    let mut show = |event: Event<'_>| display.show(&event);
-    Ok(train::resume(out, &dataset, Some(steps), Watch::new(&mut show, &STOP))?)
+    let display = Mutex::new(display);
+    Ok(train::resume(out, &dataset, Some(steps), Execution::default(), &job(&display))?)
+}
+
+/// A training that is shown, until the user stops it.
+fn job<'a>(display: &'a Mutex<&mut Display>) -> Job<'a, Event> {
+    let show = |event| display.lock().unwrap_or_else(PoisonError::into_inner).show(&event);
+    Job::new(terminal::stop(), show)
 }
 
 /// Refuses to go on with other settings than the run began with, as far as any are given, but for steps, which it returns.
@@ -267,7 +274,7 @@ impl Display {
         };
     }
 
-    pub(crate) fn show(&mut self, event: &Event<'_>) {
+    pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::Read(encounters) => self.bar.set_position(*encounters),
             Event::Started { step, steps, train, validation, left_out } => {
@@ -330,13 +337,5 @@ impl Display {
 
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
-    }
-}
-
-/// An error once the user wants to stop, for what is not training.
-pub(crate) fn heed(bar: &ProgressBar) -> impl Fn(u64) -> gct::Result<()> + '_ {
-    |done| {
-        terminal::advance(bar, done);
-        proceed()
     }
 }

@@ -10,15 +10,15 @@ use clap::{Args, ValueEnum};
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
 use gct::infer::Which;
+use gct::job::Job;
 use gct::report::{Looked, Options};
 use gct::run::Run;
 use gct::split::Part;
-use gct::tune::{self, End, Event, Plan, Space, Strategy, Tuning, Watch};
+use gct::tune::{self, Effort, End, Event, Plan, Space, Strategy, Tuning};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::STOP;
 use crate::explain::write;
 use crate::settings::{self, SettingsArguments};
 use crate::terminal::{self, count, refusal, score, visible};
@@ -140,14 +140,13 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     };
     let threads = rayon::current_num_threads();
     let display = Display::new(&tuning, trials, quiet);
-    let watch = Watch {
+    let effort = Effort {
         trials,
         deadline: arguments.budget.map(|budget| started + budget),
         side_by_side: arguments.side_by_side.map_or(threads.div_ceil(4), usize::from),
-        tell: &|event| display.show(&event),
-        stop: &STOP,
     };
-    let tuning = tuning.run(&dataset, watch);
+    let job = Job::new(terminal::stop(), |event| display.show(&event));
+    let tuning = tuning.run(&dataset, effort, &job);
     display.finish();
     let tuning = tuning.map_err(terminal::go_on_again)?;
     tune::write(&tuning)?;
@@ -298,7 +297,7 @@ impl Display {
         }
     }
 
-    fn show(&self, event: &Event<'_>) {
+    fn show(&self, event: &Event) {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Started { trial, .. } => inside.running.push((*trial, 0)),

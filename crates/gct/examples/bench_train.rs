@@ -10,6 +10,7 @@ use std::time::Instant;
 use gct::batch::{EmbeddingRows, Encoding, Example};
 use gct::dataset::Dataset;
 use gct::infer::Predictor;
+use gct::job::Job;
 use gct::model::{Config, Learner, Learning, Model, TapeLearner};
 use gct::prior::{self, MatrixSettings, Prior, PriorSettings};
 use gct::question::{HeadConfig, Labels, Question};
@@ -71,7 +72,7 @@ struct Data {
 impl Data {
     fn read(folder: &str) -> gct::Result<Data> {
         let dataset = Dataset::open(Path::new(folder))?;
-        let prior = prior::fit(&dataset, &Split::by_hash(0, By::Subject))?;
+        let prior = prior::fit(&dataset, &Split::by_hash(0, By::Subject), &Job::silent())?;
         let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
         let settings = PriorSettings::default();
         let mut data = Data { rows, prior, settings, encounters: Vec::new(), examples: Vec::new() };

@@ -7,6 +7,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::infer::{LOOKED_AT, LoadedModel, Overlap, Predictor, Reader, TestSet, Unseen, in_rounds};
+use crate::job::Job;
 use crate::metric::{self, Bootstrap, Scores};
 use crate::model::{Frozen, Model, normalized_adjacency};
 use crate::record::Encounter;
@@ -70,19 +71,20 @@ impl PerBlock {
     }
 }
 
-/// Evaluates the best model of a run; `progress` hears now and then how many encounters are done, and can end it with an error.
+/// Evaluates the best model of a run. The job is told how many encounters are done.
 ///
 /// # Errors
-/// If the run has no model, the dataset does not go with it, lacks what the task asks for, or cannot be read.
+/// If the run has no model, the dataset does not go with it, lacks what the task asks for, or cannot
+/// be read, or the job is stopped.
 pub fn run(
     run: &Run,
     dataset: &Dataset,
     test_set: impl Into<TestSet>,
     bootstrap: Bootstrap,
-    progress: &dyn Fn(u64) -> Result<()>,
+    job: &Job<'_, u64>,
 ) -> Result<Evaluation> {
     let model = run.model()?;
-    with(run, (&model, LoadedModel::new(&model)), dataset, test_set.into(), bootstrap, progress, None)
+    with(run, (&model, LoadedModel::new(&model)), dataset, test_set.into(), bootstrap, job, None)
 }
 
 /// What a model made of one sample: for a caller that wants more than metrics.
@@ -103,7 +105,7 @@ pub(crate) fn with(
     dataset: &Dataset,
     TestSet { which, training }: TestSet,
     bootstrap: Bootstrap,
-    progress: &dyn Fn(u64) -> Result<()>,
+    job: &Job<'_, u64>,
     mut observe: Option<&mut dyn FnMut(&Inferred<'_>)>,
 ) -> Result<Evaluation> {
     let question = &run.settings().task;
@@ -127,7 +129,7 @@ pub(crate) fn with(
                 }
             }
             done += encounters.len() as u64;
-            progress(done)
+            job.advance(done)
         },
     )?;
     let overlap = reader.overlap()?;
@@ -220,8 +222,8 @@ impl Structures {
     }
 
     fn finish(self) -> Option<Structure> {
-        let figure = |place: usize| {
-            PerBlock::new(self.sums.iter().map(|sums| Some(sums[place] / self.encounters as f64)).collect())
+        let figure = |index: usize| {
+            PerBlock::new(self.sums.iter().map(|sums| Some(sums[index] / self.encounters as f64)).collect())
         };
         (self.encounters > 0 && !self.sums.is_empty()).then(|| Structure {
             kl_attention_truth: figure(0),

@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::job::Job;
 use crate::metric::{Areas, Ranking};
 use crate::record::{Code, CodeKind, Encounter, PerKind, Vocabulary};
 use crate::report::cells::{is_small, is_told};
@@ -97,17 +98,17 @@ pub struct SingleCode {
     pub aucpr: Option<f64>,
 }
 
-/// Finds the codes that give a label away, without counts from 1 to below `min_cell`; `progress` hears now
-/// and then how many encounters have been read, and can end it with an error.
+/// Finds the codes that give a label away, without counts from 1 to below `min_cell`. The job is told how
+/// many encounters are read.
 ///
 /// # Errors
-/// If there is no such label, a row is bad, or `progress` says so.
+/// If there is no such label, a row is bad, or the job is stopped.
 pub fn find(
     dataset: &Dataset,
     split: &Split,
     label: &str,
     min_cell: u64,
-    progress: &dyn Fn(u64) -> Result<()>,
+    job: &Job<'_, u64>,
 ) -> Result<Leaks> {
     let column = dataset.label(label)?;
     let mut counter = Counter::new(dataset.vocabulary());
@@ -117,7 +118,7 @@ pub fn find(
             counter.add(&encounter, encounter.labels[column]);
         }
         if u64::is_multiple_of(read, 1024) {
-            progress(read)?;
+            job.advance(read)?;
         }
     }
     Ok(counter.finish(label, dataset.vocabulary(), min_cell))

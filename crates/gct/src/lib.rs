@@ -5,22 +5,21 @@
 //! needs: records in, a dataset folder, splits without leaks, and the conditional probabilities that guide it.
 //!
 //! ```
-//! use std::sync::atomic::AtomicBool;
-//!
 //! use gct::dataset::Dataset;
 //! use gct::files::Overwrite;
 //! use gct::ingest::synthetic::Settings;
+//! use gct::job::Job;
 //! use gct::prior::{self, MatrixSettings};
 //! use gct::split::{By, Split};
 //!
 //! # let home = tempfile::tempdir().unwrap();
 //! # let folder = home.path().join("synthetic");
 //! let settings = Settings { encounters: 200, ..Settings::default() };
-//! gct::synth::run(&settings, &folder, Overwrite::Refuse, &AtomicBool::new(false), &|_| {})?;
+//! gct::synth::run(&settings, &folder, Overwrite::Refuse, &Job::silent())?;
 //!
 //! let dataset = Dataset::open(&folder)?;
 //! let split = Split::by_hash(0, By::Subject);
-//! let prior = prior::fit(&dataset, &split)?;
+//! let prior = prior::fit(&dataset, &split, &Job::silent())?;
 //! let encounter = dataset.encounters()?.next().expect("200 encounters")?;
 //! let p = prior.matrix(&encounter, &MatrixSettings::default());
 //! let nodes = gct::graph::Nodes::of(&encounter).len();
@@ -36,6 +35,12 @@ pub mod error;
 
 /// Files and folders: written whole or not at all, locked, hashed; read only if they are regular files.
 pub mod files;
+
+/// Progress and stopping: what long work tells, and when it ends early.
+pub mod job;
+
+/// Workers that share trainings and threads.
+mod team;
 
 /// Settings laid over settings: a file over defaults, a flag over the file.
 pub mod overrides;

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::dataset::{self, Dataset};
 use crate::error::{Error, Result};
 use crate::files::Overwrite;
+use crate::job::Job;
 use crate::record::Encounter;
 pub use crate::record::Part;
 
@@ -175,24 +176,24 @@ impl Split {
         }
     }
 
-    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. `progress` is called
-    /// after each of them, and can end it with an error.
+    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. The job is told
+    /// how many are done.
     ///
     /// # Errors
-    /// If the dataset cannot be read or the file cannot be written.
+    /// If the dataset cannot be read, the file cannot be written, or the job is stopped.
     pub fn write(
         &self,
         dataset: &Dataset,
         path: &Path,
         overwrite: Overwrite,
-        progress: &dyn Fn() -> Result<()>,
+        job: &Job<'_, u64>,
     ) -> Result<()> {
         let (mut ids, mut parts) = (StringBuilder::new(), StringBuilder::new());
-        for encounter in dataset.encounters()? {
+        for (done, encounter) in (1..).zip(dataset.encounters()?) {
             let encounter = encounter?;
             ids.append_value(encounter.id.as_str());
             parts.append_value(self.part(&encounter).name());
-            progress()?;
+            job.advance(done)?;
         }
         let columns: Vec<(_, ArrayRef)> =
             vec![("encounter_id", Arc::new(ids.finish())), ("part", Arc::new(parts.finish()))];

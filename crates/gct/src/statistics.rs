@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::job::Job;
 use crate::record::{CodeKind, PerKind};
 
 /// The numbers.
@@ -58,12 +59,11 @@ impl LabelStatistics {
     }
 }
 
-/// Reads a dataset from end to end, which checks every row too; `progress` hears now and then how many encounters have
-/// been read, and can end it with an error.
+/// Reads a dataset from end to end, which checks every row too. The job is told how many encounters are read.
 ///
 /// # Errors
-/// If a row is bad, or `progress` says so.
-pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64) -> Result<()>) -> Result<Statistics> {
+/// If a row is bad, or the job is stopped.
+pub fn collect(dataset: &Dataset, job: &Job<'_, u64>) -> Result<Statistics> {
     let mut statistics = Statistics {
         encounters: 0,
         subjects: 0,
@@ -100,7 +100,7 @@ pub fn collect(dataset: &Dataset, progress: &dyn Fn(u64) -> Result<()>) -> Resul
             label.positive += u64::from(*value == Some(true));
         }
         if statistics.encounters.is_multiple_of(1024) {
-            progress(statistics.encounters)?;
+            job.advance(statistics.encounters)?;
         }
     }
     statistics.subjects = subjects.len() as u64;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::files::Overwrite;
 pub use crate::ingest::synthetic::SOURCE;
 use crate::ingest::synthetic::{Generator, Settings};
+use crate::job::Job;
 use crate::overrides;
 use crate::prior::Counter;
 use crate::record::{Encounter, PerKind};
@@ -50,9 +50,9 @@ impl Findings {
     }
 }
 
-/// How far [`run`] is.
+/// What happens while [`run`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum Event {
     /// Encounters kept so far, of those wanted.
     Drawn(u64),
     /// All are drawn; the ceiling is being measured.
@@ -62,13 +62,12 @@ pub enum Progress {
 /// Makes a dataset folder of synthetic encounters.
 ///
 /// # Errors
-/// If a setting makes no sense, the folder cannot be written, or `stop` becomes true. Nothing is left behind then.
+/// If a setting makes no sense, the folder cannot be written, or it is stopped. Nothing is left behind then.
 pub fn run(
     settings: &Settings,
     out: &Path,
     overwrite: Overwrite,
-    stop: &AtomicBool,
-    progress: &(dyn Fn(Progress) + Sync),
+    job: &Job<'_, Event>,
 ) -> Result<(Manifest, Findings)> {
     let mut generator = Generator::new(settings)?;
     let labels = Generator::label_names();
@@ -80,34 +79,29 @@ pub fn run(
         label_positives: vec![0; labels.len()],
     };
     let (mut raw_encounters, mut kept) = (0, 0);
-    let mut round = generator.next_round(stop)?;
+    let mut round = generator.next_round(job.stop())?;
     while let Some(drawn) = round {
         raw_encounters = drawn.raw_encounters;
         // One round is drawn while the one before it is written.
-        let (next, taken) = rayon::join(|| generator.next_round(stop), || sink.take(&drawn.encounters));
+        let (next, taken) = rayon::join(|| generator.next_round(job.stop()), || sink.take(&drawn.encounters));
         taken?;
         round = next?;
         kept += drawn.encounters.len() as u64;
-        progress(Progress::Drawn(kept));
-        proceed(stop)?;
+        job.advance(Event::Drawn(kept))?;
     }
-    progress(Progress::Measuring);
+    job.tell(Event::Measuring);
     let findings = Findings {
         raw_encounters,
         label_positives: labels.into_iter().zip(sink.label_positives).collect(),
-        ceiling: ceiling::measure(&generator, &sink.counter.finish(), &sink.held_out, stop)?,
+        ceiling: ceiling::measure(&generator, &sink.counter.finish(), &sink.held_out, job.stop())?,
     };
-    proceed(stop)?;
+    job.check()?;
     let source = Source {
         kind: SOURCE.into(),
         settings: serde_json::to_value(settings).expect("settings have only text keys"),
         findings: serde_json::to_value(&findings).expect("findings have only text keys"),
     };
     Ok((sink.writer.finish(source)?, findings))
-}
-
-fn proceed(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// Where drawn encounters go.

@@ -4,7 +4,6 @@
 //! that was stopped or killed goes on from its last checkpoint and ends with the same weights as one that never was.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -14,10 +13,11 @@ use rayon::prelude::*;
 
 use crate::batch::{EmbeddingRows, Encoding, Example};
 use crate::dataset::Dataset;
-use crate::error::{Error, OnPath, Result};
+use crate::error::{Error, Result};
 use crate::evaluate;
 use crate::files::{Overwrite, write_own};
 use crate::infer::Predictor;
+use crate::job::Job;
 use crate::model::{Learner, Learning, Model, Moments, TapeLearner};
 use crate::prior::{Counter, Prior};
 use crate::question::Hide;
@@ -32,7 +32,7 @@ const EXPLODED: f64 = 1e4;
 
 /// What happens on the way.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Event {
     /// So many encounters of the dataset have been read.
     Read(u64),
     /// Training begins, or goes on.
@@ -56,7 +56,7 @@ pub enum Event<'a> {
         loss: f64,
     },
     /// A validation was made.
-    Validated(&'a Entry),
+    Validated(Entry),
 }
 
 /// How a training ended.
@@ -72,38 +72,28 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// Who hears of it, and who can stop it.
-pub struct Watch<'a> {
-    /// Hears what happens.
-    pub tell: &'a mut dyn FnMut(Event<'_>),
-    /// Once true, training stops after the step that it is at.
-    pub stop: &'a AtomicBool,
-    /// The longest time between checkpoints: what a kill can lose.
-    pub checkpoint_every: Duration,
-}
-
-impl<'a> Watch<'a> {
-    /// With a checkpoint every two minutes, and at every validation.
-    pub fn new(tell: &'a mut dyn FnMut(Event<'_>), stop: &'a AtomicBool) -> Self {
-        Watch { tell, stop, checkpoint_every: Duration::from_secs(120) }
-    }
-}
-
-/// Threads for one of several trainings in a folder.
-pub(crate) fn threads(number: usize, folder: &Path) -> Result<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(number).build();
-    pool.map_err(std::io::Error::other).on("start threads for", folder)
-}
-
 /// Makes a learner of a model and Adam's moments, which are zero before the first step.
 pub type MakeLearner<'a> = &'a dyn Fn(Model<f32>, Moments<f32>) -> Box<dyn Learner<f32>>;
 
-/// The learner of [`start`] and [`resume`]: the fast one on this processor.
-pub fn on_tape(model: Model<f32>, moments: Moments<f32>) -> Box<dyn Learner<f32>> {
-    Box::new(TapeLearner::resume(model, moments))
+/// How a training is carried out. Nothing here is a setting of the run: a run can be resumed in another way.
+#[derive(Clone, Copy)]
+pub struct Execution<'a> {
+    /// What makes the steps: the tape, which is the default, or tensors on another device.
+    pub learner: MakeLearner<'a>,
+    /// The longest time between checkpoints, which is what a kill can lose; there is one at every validation too.
+    pub checkpoint_every: Duration,
 }
 
-/// Trains a model on a dataset, into a new run folder.
+impl Default for Execution<'_> {
+    fn default() -> Self {
+        Execution {
+            learner: &|model, moments| Box::new(TapeLearner::resume(model, moments)),
+            checkpoint_every: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Trains a model on a dataset, into a new run folder. Once it is to stop, it does so after the step that it is at.
 ///
 /// # Errors
 /// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already, the loss explodes, or
@@ -113,22 +103,8 @@ pub fn start(
     dataset: &Dataset,
     folder: &Path,
     overwrite: Overwrite,
-    watch: Watch<'_>,
-) -> Result<Outcome> {
-    start_on(&on_tape, settings, dataset, folder, overwrite, watch)
-}
-
-/// [`start`] with another learner than the tape.
-///
-/// # Errors
-/// As [`start`].
-pub fn start_on(
-    make: MakeLearner<'_>,
-    settings: Settings,
-    dataset: &Dataset,
-    folder: &Path,
-    overwrite: Overwrite,
-    mut watch: Watch<'_>,
+    execution: Execution<'_>,
+    job: &Job<'_, Event>,
 ) -> Result<Outcome> {
     settings.check()?;
     settings.split.check_for(dataset)?;
@@ -148,14 +124,15 @@ pub fn start_on(
         learned: Learned::default(),
     };
     let given = settings.prior.file.as_deref().map(|path| given_prior(path, dataset)).transpose()?;
-    let data = Data::read(&settings, &columns, dataset, Some(&mut noted), &mut watch)?;
+    let data = Data::read(&settings, &columns, dataset, Some(&mut noted), job)?;
     let prior = match given {
         Some(prior) => prior.with_encounters(noted.counter.encounters()),
         None => noted.counter.finish(),
     };
     let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
     let moments = Moments::zeros(model.parameters().len());
-    Session::new(&run, &data, make(model, moments), State::default())?.train(watch)
+    let learner = (execution.learner)(model, moments);
+    Session::new(&run, &data, learner, State::default())?.train(execution.checkpoint_every, job)
 }
 
 /// Conditional probabilities from a file, for the codes of a dataset.
@@ -167,24 +144,16 @@ fn given_prior(path: &Path, dataset: &Dataset) -> Result<Prior> {
     Ok(prior)
 }
 
-/// Goes on with a run; `steps` makes it longer.
+/// Resumes a run; `steps` makes it longer.
 ///
 /// # Errors
 /// As [`start`]; if the dataset is another one; if the last checkpoint is damaged.
-pub fn resume(folder: &Path, dataset: &Dataset, steps: Option<u64>, watch: Watch<'_>) -> Result<Outcome> {
-    resume_on(&on_tape, folder, dataset, steps, watch)
-}
-
-/// [`resume`] with another learner than the tape. It need not be the one that the run was started with.
-///
-/// # Errors
-/// As [`resume`].
-pub fn resume_on(
-    make: MakeLearner<'_>,
+pub fn resume(
     folder: &Path,
     dataset: &Dataset,
     steps: Option<u64>,
-    mut watch: Watch<'_>,
+    execution: Execution<'_>,
+    job: &Job<'_, Event>,
 ) -> Result<Outcome> {
     let mut run = Run::open(folder)?;
     run.check_dataset(dataset)?;
@@ -204,11 +173,12 @@ pub fn resume_on(
         return Ok(outcome(&settings, &state));
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;
-    let data = Data::read(&settings, &columns, dataset, None, &mut watch)?;
+    let data = Data::read(&settings, &columns, dataset, None, job)?;
     if steps != run.settings().steps {
         run.set_steps(steps)?;
     }
-    Session::new(&run, &data, make(model, moments), state)?.train(watch)
+    let learner = (execution.learner)(model, moments);
+    Session::new(&run, &data, learner, state)?.train(execution.checkpoint_every, job)
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
@@ -257,7 +227,7 @@ impl Data {
         columns: &[usize],
         dataset: &Dataset,
         mut noted: Option<&mut Noted>,
-        watch: &mut Watch<'_>,
+        job: &Job<'_, Event>,
     ) -> Result<Self> {
         let split = Split::new(&settings.split, dataset)?;
         let mut data = Data { train: Vec::new(), validation: Vec::new(), left_out: 0 };
@@ -265,10 +235,7 @@ impl Data {
         for (read, encounter) in (1..).zip(dataset.encounters()?) {
             let mut encounter = encounter?;
             if u64::is_multiple_of(read, 1024) {
-                (watch.tell)(Event::Read(read));
-                if watch.stop.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
+                job.advance(Event::Read(read))?;
             }
             let part = split.part(&encounter);
             if let Some(noted) = noted.as_deref_mut() {
@@ -338,7 +305,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn train(mut self, watch: Watch<'_>) -> Result<Outcome> {
+    fn train(mut self, checkpoint_every: Duration, job: &Job<'_, Event>) -> Result<Outcome> {
         let (settings, steps) = (self.settings, self.settings.steps);
         self.journal.note(&format!(
             "{} of {} on {} encounters, from step {} to {steps}",
@@ -351,7 +318,7 @@ impl<'a> Session<'a> {
             // From now on, a run without a checkpoint is one that has lost it.
             self.checkpoint()?;
         }
-        (watch.tell)(Event::Started {
+        job.tell(Event::Started {
             step: self.state.step,
             steps,
             train: self.data.train.len(),
@@ -360,20 +327,20 @@ impl<'a> Session<'a> {
         });
         // Stopped there, and now told to end there.
         if self.state.step == steps && self.state.losses.steps > 0 {
-            (watch.tell)(Event::Validated(&self.validate_and_keep()?));
+            job.tell(Event::Validated(self.validate_and_keep()?));
         }
         while !is_over(settings, &self.state) {
             let loss = self.step()?;
-            (watch.tell)(Event::Step { step: self.state.step, loss });
+            job.tell(Event::Step { step: self.state.step, loss });
             if self.state.step.is_multiple_of(settings.validate_every) || self.state.step == steps {
-                (watch.tell)(Event::Validated(&self.validate_and_keep()?));
+                job.tell(Event::Validated(self.validate_and_keep()?));
             }
-            if watch.stop.load(Ordering::Relaxed) && !is_over(settings, &self.state) {
+            if job.stop().is_requested() && !is_over(settings, &self.state) {
                 self.checkpoint()?;
                 self.journal.note(&format!("stopped at step {}", self.state.step))?;
                 return Err(Error::Stopped { step: self.state.step, path: self.run.path().to_owned() });
             }
-            if self.clock.kept.elapsed() >= watch.checkpoint_every && self.kept < self.state.step {
+            if self.clock.kept.elapsed() >= checkpoint_every && self.kept < self.state.step {
                 self.checkpoint()?;
             }
         }
@@ -497,32 +464,32 @@ impl<'a> Session<'a> {
 struct Order {
     seed: u64,
     epoch: u64,
-    places: Vec<u32>,
+    indices: Vec<u32>,
 }
 
 impl Order {
     fn new(seed: u64, encounters: usize) -> Self {
-        let mut order = Order { seed, epoch: 0, places: (0..encounters as u32).collect() };
+        let mut order = Order { seed, epoch: 0, indices: (0..encounters as u32).collect() };
         order.shuffle(0);
         order
     }
 
     /// Index of the n-th encounter to learn from.
     fn at(&mut self, number: u64) -> usize {
-        let encounters = self.places.len() as u64;
+        let encounters = self.indices.len() as u64;
         let epoch = number / encounters;
         if epoch != self.epoch {
             self.shuffle(epoch);
         }
-        self.places[(number % encounters) as usize] as usize
+        self.indices[(number % encounters) as usize] as usize
     }
 
     fn shuffle(&mut self, epoch: u64) {
         self.epoch = epoch;
         // From the same beginning each time, so that an epoch does not depend on the one before.
-        self.places.sort_unstable();
+        self.indices.sort_unstable();
         let key = mixed(self.seed, Purpose::Ordering, epoch);
-        self.places.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
+        self.indices.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
     }
 }
 
@@ -563,7 +530,7 @@ mod tests {
         assert_ne!(epochs[0], epochs[1]);
         // From the middle, as after a stop.
         assert_eq!(Order::new(7, 50).at(50 + 33), epochs[1][33]);
-        assert_ne!(Order::new(8, 50).places, Order::new(7, 50).places, "another seed");
+        assert_ne!(Order::new(8, 50).indices, Order::new(7, 50).indices, "another seed");
     }
 
     #[test]

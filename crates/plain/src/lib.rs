@@ -2,10 +2,11 @@
 //! values and gradients, and to train on devices that Burn knows and we do not.
 //!
 //! ```no_run
-//! # use gct::{dataset::Dataset, train::Watch};
-//! # fn example(folder: &std::path::Path, dataset: &Dataset, watch: Watch<'_>) -> gct::Result<()> {
+//! # use gct::{dataset::Dataset, job::Job, train::{self, Execution}};
+//! # fn example(folder: &std::path::Path, dataset: &Dataset) -> gct::Result<()> {
 //! let burn = gct_plain::learner_on(gct_plain::Device::flex());
-//! gct::train::resume_on(&burn, folder, dataset, None, watch)?;
+//! let execution = Execution { learner: &burn, ..Execution::default() };
+//! train::resume(folder, dataset, None, execution, &Job::silent())?;
 //! # Ok(())
 //! # }
 //! ```
@@ -35,7 +36,7 @@ pub struct Plain<T> {
     parameters: BTreeMap<usize, Tensor<2>>,
 }
 
-/// Makes learners on a device, for `gct::train::start_on` and `resume_on`.
+/// Makes learners on a device, for `gct::train::Execution`.
 pub fn learner_on(device: Device) -> impl Fn(Model<f32>, Moments<f32>) -> Box<dyn Learner<f32>> {
     move |model, moments| Box::new(Plain::resume(model, moments, &device))
 }

@@ -27,6 +27,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
 use futures::TryStreamExt;
 use gct::files::TemporaryFolder;
+use gct::job::Job;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
@@ -51,18 +52,15 @@ const MOST_SHARES: u64 = 64;
 const TICK: Duration = Duration::from_millis(100);
 
 /// How far a step has come.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
+#[derive(Debug, Clone)]
+pub struct Progress {
     /// What is being done.
-    pub step: &'a str,
+    pub step: String,
     /// How many rows have been read for it.
     pub rows: u64,
     /// How many there are, where that is known.
     pub total: Option<u64>,
 }
-
-/// Hears of progress, and says whether to go on.
-pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> bool + Sync);
 
 /// How much the engine may take.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +75,7 @@ pub struct Limits {
 pub(crate) struct Engine<'a> {
     pub(crate) context: SessionContext,
     work: TemporaryFolder,
-    listener: Listener<'a>,
+    job: &'a Job<'a, Progress>,
     limits: Limits,
     /// Bytes of memory that queries may hold.
     pool: Option<usize>,
@@ -89,7 +87,7 @@ pub(crate) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Begins a session that keeps what lies between two steps in a new folder inside of `beside`.
-    pub(crate) fn new(limits: Limits, beside: &Path, listener: Listener<'a>) -> Result<Self> {
+    pub(crate) fn new(limits: Limits, beside: &Path, job: &'a Job<'a, Progress>) -> Result<Self> {
         let work = TemporaryFolder::inside(beside)?;
         let spill = work.path().join("spill");
         std::fs::create_dir(&spill).map_err(|error| Error::Place {
@@ -124,15 +122,7 @@ impl<'a> Engine<'a> {
         };
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
         functions::register(&context);
-        Ok(Engine {
-            context,
-            work,
-            listener,
-            limits,
-            pool,
-            peak: AtomicU64::new(0),
-            parquet: Mutex::default(),
-        })
+        Ok(Engine { context, work, job, limits, pool, peak: AtomicU64::new(0), parquet: Mutex::default() })
     }
 
     /// A place for a file between two steps.
@@ -290,7 +280,7 @@ impl<'a> Engine<'a> {
     ) -> Result<T> {
         if std::env::var_os("GCT_EXPLAIN").is_some() {
             let shown = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
-            (self.listener)(Progress { step: &shown, rows: 0, total: None });
+            self.job.tell(Progress { step: shown, rows: 0, total: None });
         }
         let total = total_rows(plan.as_ref());
         let mut ticks = 0;
@@ -312,11 +302,12 @@ impl<'a> Engine<'a> {
                     if ticks % 10 == 0 {
                         self.weigh();
                     }
-                    if !(self.listener)(Progress { step, rows: rows_read(plan.as_ref()), total }) {
+                    let rows = rows_read(plan.as_ref());
+                    if let Err(stopped) = self.job.advance(Progress { step: step.into(), rows, total }) {
                         task.abort();
                         // Files are closed before their folder is deleted.
                         let _ = task.await;
-                        return Err(Error::Interrupted);
+                        return Err(stopped.into());
                     }
                 }
             }
@@ -373,7 +364,7 @@ impl<'a> Engine<'a> {
         }
         let parquet = self.parquet.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (file, table) in parquet {
-            if let Err(stopped) = self.tell(Progress { step: "looking for the file", rows: 0, total: None }) {
+            if let Err(stopped) = self.tell("looking for the file", 0) {
                 return stopped;
             }
             let Ok(frame) = self.context.read_table(table) else { continue };
@@ -390,9 +381,9 @@ impl<'a> Engine<'a> {
         error
     }
 
-    /// Tells of work that no query does.
-    pub(crate) fn tell(&self, progress: Progress<'_>) -> Result<()> {
-        if (self.listener)(progress) { Ok(()) } else { Err(Error::Interrupted) }
+    /// Tells of work that no query does, and ends it if the user wants that.
+    pub(crate) fn tell(&self, step: &str, rows: u64) -> Result<()> {
+        Ok(self.job.advance(Progress { step: step.into(), rows, total: None })?)
     }
 }
 
@@ -513,7 +504,8 @@ mod tests {
     async fn no_join_filters_what_it_is_joined_with_while_a_query_runs() {
         let home = tempfile::tempdir().unwrap();
         let limits = Limits { memory: None, threads: Some(1) };
-        let engine = Engine::new(limits, home.path(), &|_| true).unwrap();
+        let job = Job::silent();
+        let engine = Engine::new(limits, home.path(), &job).unwrap();
         let numbers = |upto: u32| format!("FROM (SELECT unnest(generate_series(1, {upto})) AS n)");
         let text = |sql: &str| format!("CAST({sql} AS VARCHAR)");
         for (name, columns, rows) in [

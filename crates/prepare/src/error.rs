@@ -18,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Something that the main library refused.
     #[error(transparent)]
-    Gct(#[from] gct::Error),
+    Gct(gct::Error),
 
     /// A place cannot be listed or read.
     #[error("cannot read {place}: {problem}")]
@@ -302,6 +302,15 @@ pub enum Error {
     /// The user stopped the program.
     #[error("interrupted; nothing was written")]
     Interrupted,
+}
+
+impl From<gct::Error> for Error {
+    fn from(error: gct::Error) -> Self {
+        match error {
+            gct::Error::Interrupted => Error::Interrupted,
+            error => Error::Gct(error),
+        }
+    }
 }
 
 impl Error {

@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use crate::engine::{Engine, Progress};
+use crate::engine::Engine;
 use crate::error::{ALIKE, Error, Result, likeness};
 
 /// How a file is written.
@@ -418,7 +418,7 @@ impl File {
             let mut parts = object.map_err(|error| unreadable(&self.name, &error))?.into_stream();
             while let Some(part) = parts.try_next().await.map_err(|error| unreadable(&self.name, &error))? {
                 copy.write_all(&part).map_err(unwritable)?;
-                engine.tell(Progress { step: "fetching a file", rows: 0, total: None })?;
+                engine.tell("fetching a file", 0)?;
             }
             path
         };

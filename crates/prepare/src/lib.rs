@@ -16,7 +16,7 @@ mod sql;
 /// A source: its tables, options and SQL.
 pub mod source;
 
-/// The query engine, with limits, progress and a stop.
+/// The query engine, with limits and a job.
 pub mod engine;
 
 /// Objects of a store, piece by piece.

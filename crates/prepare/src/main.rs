@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use gct::files::Overwrite;
+use gct::job::Job;
 use gct::overrides::{Layer, read, typed};
 use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};
@@ -18,11 +18,6 @@ use gct_prepare::summary::{cell, part};
 use gct_prepare::{Error, Request, Result, Source, Summary};
 use gct_terminal::{self as terminal, SettingsArguments};
 use indicatif::{ProgressBar, ProgressStyle};
-#[cfg(unix)]
-use tokio::signal::unix;
-
-/// Set when the user wants to stop.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
     quiet_engine();
@@ -42,23 +37,13 @@ fn main() -> ExitCode {
             Err(error) => fail(&error),
         };
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(
-            threads(&matches).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into)),
-        )
-        .enable_all()
-        .build();
+    let threads =
+        threads(&matches).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let runtime = terminal::listen().and_then(|()| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+    });
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(async {
-            tokio::spawn(async {
-                stop_wanted().await;
-                STOP.store(true, Ordering::Relaxed);
-                // The first asks to stop, and the second does not ask.
-                stop_wanted().await;
-                std::process::exit(130);
-            });
-            run(&sources, &matches).await
-        }),
+        Ok(runtime) => runtime.block_on(run(&sources, &matches)),
         Err(error) => Err(Error::System(error)),
     };
     match result {
@@ -106,37 +91,6 @@ fn write_pages(command: Command, matches: &ArgMatches) -> Result<()> {
     let folder = matches.get_one::<PathBuf>("out").expect("it is required");
     clap_mangen::generate_to(command, folder)
         .map_err(|error| Error::Place { place: folder.display().to_string(), problem: error.to_string() })
-}
-
-/// Ends when the user or the system wants the program to stop.
-async fn stop_wanted() {
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated() => {}
-        () = hung_up() => {}
-    }
-}
-
-/// Ends with a request to terminate.
-async fn terminated() {
-    #[cfg(unix)]
-    if let Ok(mut requests) = unix::signal(unix::SignalKind::terminate()) {
-        requests.recv().await;
-        return;
-    }
-    std::future::pending().await
-}
-
-/// Ends when the terminal is closed, unless `nohup` says to go on then.
-async fn hung_up() {
-    #[cfg(unix)]
-    if !terminal::ignores_hangup()
-        && let Ok(mut closings) = unix::signal(unix::SignalKind::hangup())
-    {
-        closings.recv().await;
-        return;
-    }
-    std::future::pending().await
 }
 
 /// A panic inside of the engine becomes an error there, and its words can hold values.
@@ -313,11 +267,8 @@ async fn run(sources: &[Source], matches: &ArgMatches) -> Result<String> {
     }
     let out = matches.get_one::<PathBuf>("out").filter(|_| !matches.get_flag("dry-run"));
     let bar = bar(matches.get_flag("quiet"));
-    let listener = |progress: Progress<'_>| {
-        show(&bar, progress);
-        !STOP.load(Ordering::Relaxed)
-    };
-    let summary = gct_prepare::prepare(&request, out.map(PathBuf::as_path), &listener).await;
+    let job = Job::new(terminal::stop(), |progress| show(&bar, progress));
+    let summary = gct_prepare::prepare(&request, out.map(PathBuf::as_path), &job).await;
     bar.finish_and_clear();
     let summary = summary?;
     let min_cell = request.settings.min_cell;
@@ -468,7 +419,7 @@ fn bar(quiet: bool) -> ProgressBar {
     ProgressBar::new_spinner()
 }
 
-fn show(bar: &ProgressBar, progress: Progress<'_>) {
+fn show(bar: &ProgressBar, progress: Progress) {
     if bar.is_hidden() {
         return;
     }
@@ -479,7 +430,7 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
     };
     if bar.message() != progress.step {
         bar.reset();
-        bar.set_message(progress.step.to_owned());
+        bar.set_message(progress.step);
     }
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

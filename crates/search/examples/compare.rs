@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use gct_search::{Dimension, How, Outcome, Scale, Space, Strategy, Trial, suggest};
+use gct_search::{Dimension, How, Observation, Outcome, Scale, Space, Strategy, suggest};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -24,7 +24,7 @@ fn tune(
 ) -> (Vec<f64>, usize) {
     let space = space();
     let mut noise = Xoshiro256PlusPlus::seed_from_u64(1000 + seed);
-    let mut history: Vec<Trial> = vec![];
+    let mut history: Vec<Observation> = vec![];
     let mut best = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     let mut curve = vec![];
     let mut fallbacks = 0;
@@ -32,7 +32,7 @@ fn tune(
         if number < trials {
             let next = suggest(&space, strategy, seed, &history).unwrap();
             fallbacks += usize::from(next.how == How::Random);
-            history.push(Trial { point: next.point, outcome: Outcome::Pending });
+            history.push(Observation { point: next.point, outcome: Outcome::Pending });
         }
         if number + 1 >= parallel {
             let ended = &mut history[number + 1 - parallel];
@@ -96,6 +96,6 @@ fn main() {
         }
         let point = suggest(&space(), Strategy::Random, 1, &history).unwrap().point;
         let value = (LANDSCAPES[0].truth)(&point).unwrap() + NOISE * normal(&mut rng);
-        history.push(Trial { point, outcome: Outcome::Value(value) });
+        history.push(Observation { point, outcome: Outcome::Value(value) });
     }
 }

@@ -26,10 +26,10 @@ pub use error::{Error, Result};
 pub use space::{Dimension, Scale, Space};
 pub use stop::{OTHERS_NEEDED, is_hopeless};
 
-/// What was tried.
+/// What was tried, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trial {
+pub struct Observation {
     /// A value for each dimension of the space.
     pub point: Vec<f64>,
     /// What came of it.
@@ -63,8 +63,8 @@ impl Outcome {
     }
 }
 
-/// The place in `history` of the best trial, the first of several; none if none has a value.
-pub fn best(history: &[Trial]) -> Option<usize> {
+/// Index in `history` of the best trial, the first of several; none if none has a value.
+pub fn best(history: &[Observation]) -> Option<usize> {
     let values = history.iter().enumerate().filter_map(|(at, trial)| Some((at, trial.outcome.value()?)));
     values.reduce(|best, other| if other.1 > best.1 { other } else { best }).map(|(at, _)| at)
 }
@@ -114,7 +114,7 @@ pub fn design_size(space: &Space) -> usize {
 ///
 /// # Errors
 /// If a trial is not a point of the space.
-pub fn suggest(space: &Space, strategy: Strategy, seed: u64, history: &[Trial]) -> Result<Suggestion> {
+pub fn suggest(space: &Space, strategy: Strategy, seed: u64, history: &[Observation]) -> Result<Suggestion> {
     let places = history.iter().map(|trial| space.place(&trial.point)).collect::<Result<Vec<_>>>()?;
     let dimensions = space.dimensions().len();
     let number = history.len();
@@ -264,13 +264,13 @@ mod tests {
             && point.len() == space.dimensions().len()
     }
 
-    fn tuned(landscape: &Landscape, strategy: Strategy, seed: u64, trials: usize) -> Vec<Trial> {
+    fn tuned(landscape: &Landscape, strategy: Strategy, seed: u64, trials: usize) -> Vec<Observation> {
         let mut noise = Xoshiro256PlusPlus::seed_from_u64(1000 + seed);
         let mut history = vec![];
         for _ in 0..trials {
             let point = suggest(&space(), strategy, seed, &history).unwrap().point;
             let truth = (landscape.truth)(&point).unwrap_or(f64::NAN);
-            history.push(Trial { outcome: Outcome::of(truth + NOISE * normal(&mut noise)), point });
+            history.push(Observation { outcome: Outcome::of(truth + NOISE * normal(&mut noise)), point });
         }
         history
     }
@@ -316,9 +316,9 @@ mod tests {
         let (space, mut history) = (space(), vec![]);
         for _ in 0..design_size(&space) {
             let point = suggest(&space, Strategy::Bayesian, 7, &history).unwrap().point;
-            history.push(Trial { point, outcome: Outcome::Pending });
+            history.push(Observation { point, outcome: Outcome::Pending });
         }
-        let logs = |at: usize| history.iter().map(move |trial: &Trial| trial.point[at].log10());
+        let logs = |at: usize| history.iter().map(move |trial: &Observation| trial.point[at].log10());
         let rates: Vec<f64> = logs(0).map(|log| (log + 4.0) / 3.0).collect();
         let lambdas: Vec<f64> = logs(3).map(|log| (log + 2.0) / 4.0).collect();
         let dropouts: Vec<f64> = history.iter().map(|trial| trial.point[1] / 0.9).collect();
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn random_search_is_even_on_the_scale_and_blind() {
-        let trial = |outcome| Trial { point: vec![1e-3, 0.1, 0.1, 1.0], outcome };
+        let trial = |outcome| Observation { point: vec![1e-3, 0.1, 0.1, 1.0], outcome };
         let rates: Vec<f64> = (0..400)
             .map(|number| {
                 let history = vec![trial(Outcome::Value(0.5)); number];
@@ -357,8 +357,8 @@ mod tests {
         let (space, points) = (space(), tuned(&LANDSCAPES[0], Strategy::Random, 1, 12));
         let how = |outcome: fn(usize) -> Outcome| {
             let trials = points.iter().enumerate();
-            let history: Vec<Trial> = trials
-                .map(|(at, trial)| Trial { point: trial.point.clone(), outcome: outcome(at) })
+            let history: Vec<Observation> = trials
+                .map(|(at, trial)| Observation { point: trial.point.clone(), outcome: outcome(at) })
                 .collect();
             let next = suggest(&space, Strategy::Bayesian, 1, &history).unwrap();
             assert!(inside(&space, &next.point));
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(how(|at| if at < 3 { Outcome::Value(at as f64) } else { Outcome::Pending }), How::Model);
         assert_eq!(how(|at| if at == 3 { Outcome::Value(0.5) } else { Outcome::Failed }), How::Random);
         assert_eq!(how(|at| if at < 2 { Outcome::Value(at as f64) } else { Outcome::Failed }), How::Model);
-        let same = vec![Trial { point: vec![1e-3, 0.1, 0.1, 1.0], outcome: Outcome::Value(0.1) }; 20];
+        let same = vec![Observation { point: vec![1e-3, 0.1, 0.1, 1.0], outcome: Outcome::Value(0.1) }; 20];
         assert_eq!(suggest(&space, Strategy::Bayesian, 1, &same).unwrap().how, How::Random);
     }
 
@@ -393,9 +393,9 @@ mod tests {
 
     #[test]
     fn the_first_of_the_best() {
-        let trial = |outcome| Trial { point: vec![], outcome };
+        let trial = |outcome| Observation { point: vec![], outcome };
         let values = [Outcome::Failed, Outcome::Value(0.1), Outcome::Value(0.3), Outcome::Value(0.3)];
-        let mut history: Vec<Trial> = values.map(trial).into();
+        let mut history: Vec<Observation> = values.map(trial).into();
         history.extend([Outcome::Pending, Outcome::Value(f64::INFINITY)].map(trial));
         assert_eq!(best(&history), Some(2));
         assert_eq!(best(&history[..1]), None);
@@ -404,9 +404,9 @@ mod tests {
     #[test]
     fn a_trial_is_what_was_written() {
         for outcome in [Outcome::Pending, Outcome::of(0.25), Outcome::of(f64::NAN)] {
-            let trial = Trial { point: vec![0.001, 0.5], outcome };
+            let trial = Observation { point: vec![0.001, 0.5], outcome };
             let text = serde_json::to_string(&trial).unwrap();
-            assert_eq!(serde_json::from_str::<Trial>(&text).unwrap(), trial, "{text}");
+            assert_eq!(serde_json::from_str::<Observation>(&text).unwrap(), trial, "{text}");
         }
     }
 
@@ -438,8 +438,8 @@ mod tests {
         ) {
             let dimension = |name: &str| Dimension { name: name.into(), low: 0.0, high: 3.0, scale: Scale::Linear };
             let space = Space::new(["a", "b", "c"].map(dimension).into()).unwrap();
-            let trial = |(point, outcome): (Vec<u8>, Outcome)| Trial { point: point.into_iter().map(f64::from).collect(), outcome };
-            let history: Vec<Trial> = trials.into_iter().map(trial).collect();
+            let trial = |(point, outcome): (Vec<u8>, Outcome)| Observation { point: point.into_iter().map(f64::from).collect(), outcome };
+            let history: Vec<Observation> = trials.into_iter().map(trial).collect();
             let next = suggest(&space, super::Strategy::Bayesian, seed, &history).unwrap();
             prop_assert!(inside(&space, &next.point), "{next:?}");
             if next.how == How::Model {

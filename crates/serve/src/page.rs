@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use gct::dataset::Dataset;
 use gct::infer::Which;
+use gct::job::Job;
 use gct::question::Hide;
 use gct::record::Encounter;
 use gct::report::{self, Looked, Options};
@@ -31,20 +32,20 @@ pub struct Page {
 }
 
 impl Page {
-    /// Looks at the encounters of a dataset; `progress` hears how many are done, and can end it with an error.
+    /// Looks at the encounters of a dataset. The job is told how many are done.
     ///
     /// # Errors
-    /// If the run has no model, or the dataset does not go with it or cannot be read.
+    /// If the run has no model, the dataset does not go with it or cannot be read, or the job is stopped.
     pub fn gather(
         run: &Run,
         dataset: &Dataset,
         which: Which,
         options: Options,
-        progress: &dyn Fn(u64) -> gct::Result<()>,
+        job: &Job<'_, u64>,
     ) -> gct::Result<Self> {
         let name = run.settings().model.name().to_owned();
         let looked = [Looked { name, run, dataset, test_set: which.into() }];
-        let mut report = report::gather(&looked, Options { live: true, ..options }, progress)?;
+        let mut report = report::gather(&looked, Options { live: true, ..options }, job)?;
         let encounters = report.runs.iter_mut().flat_map(|run| std::mem::take(&mut run.kept)).collect();
         let report::Page { html, policy } = report::page();
         Ok(Page {

@@ -9,10 +9,10 @@ use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use gct::job::Stop;
 use gct::run::Run;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -153,11 +153,11 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` is set; then answers what it has received, if that does not take too long.
+    /// Serves until a stop is requested; then answers what it has received, if that does not take too long.
     ///
     /// # Errors
     /// If the operating system refuses.
-    pub fn run(self, stop: &AtomicBool) -> Result<()> {
+    pub fn run(self, stop: &Stop) -> Result<()> {
         let Server { listener, address, router, limits, metrics, runtime, worker, ending } = self;
         let cannot_listen = |source| Error::Listen { address, source };
         let finished = runtime.block_on(async {
@@ -186,8 +186,8 @@ impl Server {
     }
 }
 
-async fn stopped(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
+async fn stopped(stop: &Stop) {
+    while !stop.is_requested() {
         sleep(LOOK).await;
     }
 }

@@ -1,12 +1,16 @@
-//! What the commands of gct say alike: errors, progress, tables, numbers.
+//! What the commands of gct have in common: errors, progress, stopping, tables, numbers.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use gct::job::{Job, Stop};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 mod settings;
 
@@ -157,6 +161,32 @@ pub fn is_watched(quiet: bool) -> bool {
     !quiet && io::stderr().is_terminal()
 }
 
+/// The program's own.
+static STOP: LazyLock<Stop> = LazyLock::new(Stop::new);
+
+/// What every command is stopped by, once [`listen`] was called.
+pub fn stop() -> &'static Stop {
+    &STOP
+}
+
+/// From now on, Ctrl-C, a request to terminate and a terminal that is closed ask to [`stop`], so that a command
+/// can clean up. A second Ctrl-C or request does not ask: the program ends with 130.
+///
+/// # Errors
+/// If the system refuses.
+pub fn listen() -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        // Before the flag is set, so that the first one finds it unset.
+        flag::register_conditional_shutdown(signal, 130, STOP.flag())?;
+        flag::register(signal, STOP.flag())?;
+    }
+    // A terminal that is closed may say so twice.
+    if !ignores_hangup() {
+        flag::register(SIGHUP, STOP.flag())?;
+    }
+    Ok(())
+}
+
 /// Whether a closed terminal is no reason to stop: `nohup` has said so to the system before this program began.
 pub fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -198,6 +228,11 @@ pub fn advance(bar: &ProgressBar, done: u64) {
         bar.set_length(done);
     }
     bar.set_position(done);
+}
+
+/// A job over encounters that moves a bar, until the user stops it.
+pub fn counting(bar: &ProgressBar) -> Job<'_, u64> {
+    Job::new(stop(), |done| advance(bar, done))
 }
 
 /// A table without lines: the first column to the left, the others to the right.

@@ -11,14 +11,13 @@
 //! Beside them stand two rules that need no generator: the conditional probabilities of the training split, and the
 //! share of true edges among pairs of the same two kinds.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::Nodes;
 use crate::ingest::synthetic::Generator;
+use crate::job::Stop;
 use crate::metric::{Areas, Ranking};
 use crate::prior::Prior;
 use crate::record::{Edge, Encounter};
@@ -76,22 +75,17 @@ pub const JOINT_HELD_OUT: usize = 500;
 /// Scores the held-out encounters.
 ///
 /// # Errors
-/// If `stop` becomes true.
+/// If it is stopped.
 ///
 /// # Panics
 /// If the edges of an encounter are not known.
-pub fn measure(
-    generator: &Generator,
-    prior: &Prior,
-    held_out: &[Encounter],
-    stop: &AtomicBool,
-) -> Result<Ceiling> {
+pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter], stop: &Stop) -> Result<Ceiling> {
     let few = &held_out[..held_out.len().min(JOINT_HELD_OUT)];
     let pairwise = |_, encounter: &Encounter| vec![pairwise::posterior(&Chances::of(generator, encounter))];
     // Sampling is slow: it is done for those that are ranked by their edges, and for those that may have a label.
     let pairs = generator.label_pairs();
     let joint = each(held_out, stop, |number, encounter| {
-        let is_wanted = number < few.len() || pairs.iter().any(|pair| place(encounter, *pair).is_some());
+        let is_wanted = number < few.len() || pairs.iter().any(|pair| pair_index(encounter, *pair).is_some());
         let rng = generator.spare_stream(number as u64);
         is_wanted.then(|| joint::posterior(&Chances::of(generator, encounter), rng))
     })?;
@@ -108,21 +102,18 @@ pub fn measure(
 /// What `rule` says of each encounter, on all threads.
 fn each<R: Send>(
     encounters: &[Encounter],
-    stop: &AtomicBool,
+    stop: &Stop,
     rule: impl Fn(usize, &Encounter) -> R + Sync,
 ) -> Result<Vec<R>> {
-    let one = |(number, encounter)| match stop.load(Ordering::Relaxed) {
-        true => Err(Error::Interrupted),
-        false => Ok(rule(number, encounter)),
-    };
+    let one = |(number, encounter)| stop.check().map(|()| rule(number, encounter));
     encounters.par_iter().enumerate().map(one).collect()
 }
 
-/// Where a pair of diagnosis and treatment is among all pairs of an encounter, if it has both.
-fn place(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Option<usize> {
+/// Index of a pair of diagnosis and treatment among all pairs of an encounter, if it has both.
+fn pair_index(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Option<usize> {
     let codes = &encounter.codes;
-    let place = |code: u32, codes: &[u32]| codes.iter().position(|other| *other == code);
-    Some(place(diagnosis, &codes.diagnosis)? * codes.treatment.len() + place(treatment, &codes.treatment)?)
+    let index = |code: u32, codes: &[u32]| codes.iter().position(|other| *other == code);
+    Some(index(diagnosis, &codes.diagnosis)? * codes.treatment.len() + index(treatment, &codes.treatment)?)
 }
 
 /// Ranks encounters by the joint chance of their labels: each says that a certain diagnosis led to a certain treatment.
@@ -135,8 +126,8 @@ fn rank_labels(
     for (encounter, scores) in encounters.iter().zip(joint) {
         for (label, pair) in encounter.labels.iter().zip(pairs) {
             // What is not there led to nothing.
-            let chance = place(encounter, pair).zip(scores.as_ref());
-            let chance = chance.map_or(0.0, |(place, scores)| scores.diagnosis_treatment[place]);
+            let chance = pair_index(encounter, pair).zip(scores.as_ref());
+            let chance = chance.map_or(0.0, |(index, scores)| scores.diagnosis_treatment[index]);
             ranking.add(chance, *label == Some(true));
         }
     }
@@ -156,7 +147,7 @@ struct PairScores {
 /// (i, j) otherwise than (j, i).
 fn score(
     encounters: &[Encounter],
-    stop: &AtomicBool,
+    stop: &Stop,
     rule: impl Fn(usize, &Encounter) -> Vec<PairScores> + Sync,
 ) -> Result<Scores> {
     let scored = each(encounters, stop, rule)?;

@@ -7,6 +7,7 @@ use super::read::{Encounters, open_encounters, read_vocabulary};
 use super::write::write_vocabulary;
 use crate::error::Result;
 use crate::files::{FileEntry, Overwrite, PendingFolder};
+use crate::job::Job;
 use crate::record::{CodeKind, PerKind, Vocabulary};
 
 /// A dataset folder in the making, whose `encounters.parquet` a query engine writes. Dropped before
@@ -39,19 +40,19 @@ impl Assembly {
         self.folder().join(ENCOUNTERS)
     }
 
-    /// Reads every encounter that was written, refuses what is not as it should be, and puts the folder in its
-    /// place. This is where codes are counted: the counts of the vocabulary are filled in. `progress` hears now and
-    /// then how many encounters have been read, and can end it with an error.
+    /// Reads every encounter that was written, refuses what is not as it should be, and renames the folder to its
+    /// path. This is where codes are counted: the counts of the vocabulary are filled in. The job is told
+    /// how many encounters are read.
     ///
     /// # Errors
-    /// If a row is bad, the disk refuses, or `progress` says so; then nothing is left behind.
+    /// If a row is bad, the disk refuses, or the job is stopped; then nothing is left behind.
     pub fn finish(
         self,
         source: Source,
         mut vocabulary: Vocabulary,
         labels: Vec<String>,
         encounters: u64,
-        progress: &dyn Fn(u64) -> Result<()>,
+        job: &Job<'_, u64>,
     ) -> Result<Manifest> {
         let folder = self.folder.path();
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len() as u64);
@@ -65,7 +66,7 @@ impl Assembly {
             }
             with_edges += u64::from(encounter.edges.is_some());
             if row % 4096 == 0 {
-                progress(row)?;
+                job.advance(row)?;
             }
         }
         for kind in CodeKind::ALL {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +10,7 @@ use crate::ceiling::Ceiling;
 use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
 use crate::files::{Overwrite, check_outside, is_partial, write_own};
+use crate::job::Job;
 use crate::overrides;
 use crate::statistics::{self, Statistics};
 use crate::synth;
@@ -63,7 +63,7 @@ impl About {
     }
 
     /// Counts the data and writes it, unless it is there already.
-    pub(super) fn of(dataset: &Dataset, folder: &Path, progress: &dyn Fn(u64) -> Result<()>) -> Result<Self> {
+    pub(super) fn of(dataset: &Dataset, folder: &Path, job: &Job<'_, u64>) -> Result<Self> {
         let manifest = dataset.manifest();
         let path = folder.join(FILE);
         if path.exists() {
@@ -78,7 +78,7 @@ impl About {
         let about = About {
             source: manifest.source.kind.clone(),
             sha256: manifest.files.encounters.sha256.clone(),
-            statistics: statistics::collect(dataset, progress)?,
+            statistics: statistics::collect(dataset, job)?,
             ceiling: findings.map(|findings| findings.ceiling),
         };
         let json = serde_json::to_string_pretty(&about).expect("counts have only text keys");
@@ -91,13 +91,12 @@ impl Experiment {
     /// Opens the data: those that are given, those that its file names, or those that it makes for itself.
     ///
     /// # Errors
-    /// If there are none; if they are not of this experiment; if they cannot be made.
+    /// If there are none; if they are not of this experiment; if they cannot be made; if the job is stopped.
     pub fn dataset(
         &self,
         folder: &Path,
         given: Option<&Path>,
-        stop: &AtomicBool,
-        progress: &(dyn Fn(synth::Progress) + Sync),
+        job: &Job<'_, synth::Event>,
     ) -> Result<Dataset> {
         check_folder(folder)?;
         if let Some(path) = given.or(self.data.folder.as_deref()) {
@@ -109,7 +108,7 @@ impl Experiment {
         };
         let path = folder.join(DATA);
         if !path.exists() {
-            match synth::run(&settings, &path, Overwrite::Refuse, stop, progress) {
+            match synth::run(&settings, &path, Overwrite::Refuse, job) {
                 // Another process has made the same data in the meantime.
                 Err(Error::OutputExists { .. }) => {}
                 made => drop(made?),

@@ -63,8 +63,8 @@ mod workers;
 pub use data::About;
 pub use gather::{Cell, Findings, gather};
 pub use render::write;
-pub use trial::{Finished, Trial};
-pub use workers::{Event, Outcome, Share, Watch, run};
+pub use trial::{Finished, PlannedTrial};
+pub use workers::{Event, Outcome, Share, run};
 
 /// An experiment, as its file says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -294,7 +294,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If settings make no sense.
-    pub fn trials(&self, source: &str) -> Result<Vec<Trial>> {
+    pub fn trials(&self, source: &str) -> Result<Vec<PlannedTrial>> {
         let mut trials = Vec::new();
         for &split_seed in &self.split_seeds {
             for task in &self.tasks {
@@ -307,7 +307,7 @@ impl Experiment {
                     settings = self.laid_over(settings, name)?;
                     settings.split.seed = split_seed;
                     settings.check()?;
-                    trials.push(Trial { model: name.clone(), settings, test: self.test });
+                    trials.push(PlannedTrial { model: name.clone(), settings, test: self.test });
                 }
             }
         }
@@ -415,7 +415,7 @@ mod tests {
     fn trials_are_models_times_tasks_times_splits() {
         let experiment = read(GOOD).unwrap();
         let trials = experiment.trials("synthetic").unwrap();
-        let names: Vec<String> = trials.iter().map(Trial::name).collect();
+        let names: Vec<String> = trials.iter().map(PlannedTrial::name).collect();
         // Deep cannot reconstruct graphs.
         let one = ["graph_reconstruction-gct", "graph_reconstruction-mine", "masked_diagnosis-gct"];
         let two = ["masked_diagnosis-deep", "masked_diagnosis-mine"];

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +11,16 @@ use crate::error::{Error, OnPath, Result};
 use crate::evaluate::{self, Evaluation};
 use crate::files::{Overwrite, write_own};
 use crate::infer::Which;
+use crate::job::Job;
 use crate::metric::Bootstrap;
 use crate::overrides;
 use crate::run::{Best, Run, Settings};
 use crate::split::Part;
-use crate::train::{self, Event};
+use crate::train::{self, Event, Execution};
 
-/// One training.
+/// One training of an experiment, as its file plans it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct PlannedTrial {
     /// The model, or the name of a variant.
     pub model: String,
     /// What it is trained with.
@@ -83,7 +83,7 @@ impl Measured {
     }
 }
 
-impl Trial {
+impl PlannedTrial {
     /// Its name in a folder of experiments.
     pub fn name(&self) -> String {
         let plain = |name: &str| -> String {
@@ -133,30 +133,25 @@ impl Trial {
         }
     }
 
-    /// Trains it, or goes on, measures it and writes down what it found.
-    pub(super) fn run(
-        &self,
-        folder: &Path,
-        dataset: &Dataset,
-        stop: &AtomicBool,
-        tell: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished> {
+    /// Trains it, or resumes its training, measures it and writes down what it found.
+    pub(super) fn run(&self, folder: &Path, dataset: &Dataset, job: &Job<'_, Event>) -> Result<Finished> {
         let path = self.run_folder(folder);
-        let watch = train::Watch::new(tell, stop);
         self.check_run(folder)?;
         let outcome = match path.exists() {
-            true => train::resume(&path, dataset, None, watch)?,
-            false => train::start(self.settings.clone(), dataset, &path, Overwrite::Refuse, watch)?,
+            true => train::resume(&path, dataset, None, Execution::default(), job)?,
+            false => {
+                let settings = self.settings.clone();
+                train::start(settings, dataset, &path, Overwrite::Refuse, Execution::default(), job)?
+            }
         };
         let run = Run::open(&path)?;
         let measured = |part: Part| -> Result<Measured> {
             let bootstrap = Bootstrap { replicates: 0, seed: 0 };
-            let proceed = |_| match stop.load(std::sync::atomic::Ordering::Relaxed) {
-                true => Err(Error::Stopped { step: outcome.step, path: path.clone() }),
-                false => Ok(()),
-            };
-            evaluate::run(&run, dataset, Which::Part(part), bootstrap, &proceed)
-                .map(|evaluation| Measured::of(&evaluation))
+            match evaluate::run(&run, dataset, Which::Part(part), bootstrap, &job.inner(|_| None)) {
+                // Its training is kept.
+                Err(Error::Interrupted) => Err(Error::Stopped { step: outcome.step, path: path.clone() }),
+                evaluation => Ok(Measured::of(&evaluation?)),
+            }
         };
         let finished = Finished {
             program: run.manifest().program.clone(),

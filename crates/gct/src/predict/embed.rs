@@ -15,20 +15,21 @@ use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{Overwrite, PendingFile};
 use crate::infer::{LoadedModel, Predictor, Reader, Which, in_rounds};
+use crate::job::Job;
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
 
-/// Writes the vector of every visit, as the model's head sees it.
+/// Writes the vector of every visit, as the model's head sees it. The job is told how many are done.
 ///
 /// # Errors
-/// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers, or the file cannot
-/// be written.
+/// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers, the file cannot
+/// be written, or the job is stopped.
 pub fn visits(
     run: &Run,
     dataset: &Dataset,
     which: Which,
     out: (&Path, Overwrite),
-    progress: &dyn Fn(u64) -> Result<()>,
+    job: &Job<'_, u64>,
 ) -> Result<Written> {
     let model = run.model()?;
     if model.config().needs_edges() {
@@ -42,7 +43,7 @@ pub fn visits(
         let mut reader = Reader::for_predictions(run, dataset, which)?;
         let left_out = in_rounds(&mut reader, can_ask, |encounters| {
             rows += encounters.len();
-            progress(0)
+            job.check()
         })?;
         if left_out > 0 {
             let allowed = format!(
@@ -64,7 +65,7 @@ pub fn visits(
         }
         file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;
-        progress(written.encounters)
+        job.advance(written.encounters)
     })?;
     file.finish()?;
     (written.rows, written.unseen) = (written.encounters, reader.unseen());
@@ -119,9 +120,9 @@ fn is_npy(path: &Path) -> Result<bool> {
 /// A file of vectors in the making.
 enum VectorFile {
     Npy(npy::Writer<BufWriter<File>>, PendingFile),
-    /// With its place until the columns are known.
+    /// With its path until the columns are known.
     Parquet {
-        place: (std::path::PathBuf, Overwrite),
+        out: (std::path::PathBuf, Overwrite),
         width: usize,
         table: Option<Box<TableFile>>,
     },
@@ -136,7 +137,7 @@ impl VectorFile {
             return Ok(VectorFile::Npy(writer, pending));
         }
         crate::files::check_file(path, overwrite)?;
-        Ok(VectorFile::Parquet { place: (path.to_owned(), overwrite), width, table: None })
+        Ok(VectorFile::Parquet { out: (path.to_owned(), overwrite), width, table: None })
     }
 
     fn write<'a>(
@@ -148,7 +149,7 @@ impl VectorFile {
             VectorFile::Npy(writer, pending) => {
                 vectors.try_for_each(|vector| writer.row(vector)).on("write", pending.target())
             }
-            VectorFile::Parquet { place, width, table } => {
+            VectorFile::Parquet { out, width, table } => {
                 let values = Float32Array::from_iter_values(vectors.flatten().copied());
                 let element = Arc::new(Field::new("element", DataType::Float32, false));
                 let list = FixedSizeListArray::new(element, *width as i32, Arc::new(values), None);
@@ -157,7 +158,7 @@ impl VectorFile {
                     .expect("the columns of a table are of one length");
                 let table = match table {
                     Some(table) => table,
-                    none => none.insert(Box::new(TableFile::create(&place.0, place.1, batch.schema())?)),
+                    none => none.insert(Box::new(TableFile::create(&out.0, out.1, batch.schema())?)),
                 };
                 table.write(&batch)
             }

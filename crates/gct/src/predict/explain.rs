@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
 use crate::graph;
 use crate::infer::{LoadedModel, Predictor, Reader, Which};
+use crate::job::Job;
 use crate::model::{Config, PriorRole};
 use crate::picture::{Kind, Layer, Node, Part, Structure};
 use crate::question::Answer;
@@ -58,16 +59,17 @@ impl Explanation {
     }
 }
 
-/// Explains the encounter of this identifier, or the first of the test split; `progress` is asked now and then, and can end the search
-/// with an error.
+/// Explains the encounter of this identifier, or the first of the test split. The job is told how many were
+/// looked at.
 ///
 /// # Errors
-/// If there is no such encounter or it cannot be asked about, the run has no model, or the dataset does not go with it.
+/// If there is no such encounter or it cannot be asked about, the run has no model, the dataset does not go
+/// with it, or the job is stopped.
 pub fn explain(
     run: &Run,
     dataset: &Dataset,
     encounter: Option<&str>,
-    progress: &dyn Fn() -> Result<()>,
+    job: &Job<'_, u64>,
 ) -> Result<Explanation> {
     let model = run.model()?;
     let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
@@ -77,9 +79,9 @@ pub fn explain(
     let explainer = Explainer::of(run, LoadedModel::new(&model));
     let predictor = explainer.predictor();
     let mut found = None;
-    for candidate in Reader::new(run, dataset, which)? {
+    for (read, candidate) in (1..).zip(Reader::new(run, dataset, which)?) {
         let candidate = candidate?;
-        progress()?;
+        job.advance(read)?;
         let wanted =
             encounter.map_or_else(|| predictor.can_ask(&candidate), |id| candidate.id.as_str() == id);
         if wanted {

@@ -15,21 +15,23 @@ use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, Result};
 use crate::files::Overwrite;
 use crate::infer::{LoadedModel, Predictor, Reader, TestSet, in_rounds};
+use crate::job::Job;
 use crate::question::TableOptions;
 use crate::record::Encounter;
 use crate::run::Run;
 
-/// Writes the predictions of a run for the encounters of a dataset; `progress` hears how many are done, and can end it with an error.
+/// Writes the predictions of a run for the encounters of a dataset. The job is told how many are done.
 ///
 /// # Errors
-/// If the run has no model, the dataset does not go with it or cannot be read, or the file cannot be written.
+/// If the run has no model, the dataset does not go with it or cannot be read, the file cannot be
+/// written, or the job is stopped.
 pub fn score(
     run: &Run,
     dataset: &Dataset,
     test_set: impl Into<TestSet>,
     options: TableOptions,
     out: (&Path, Overwrite),
-    progress: &dyn Fn(u64) -> Result<()>,
+    job: &Job<'_, u64>,
 ) -> Result<Written> {
     options.check()?;
     let (TestSet { which, training }, model) = (test_set.into(), run.model()?);
@@ -67,7 +69,7 @@ pub fn score(
             file.write(&batch)?;
             written.rows += batch.num_rows() as u64;
             written.encounters += encounters.len() as u64;
-            progress(written.encounters)
+            job.advance(written.encounters)
         },
     )?;
     written.overlap = reader.overlap()?;

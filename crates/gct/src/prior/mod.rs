@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph::Nodes;
+use crate::job::Job;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
 use finder::Finder;
@@ -27,23 +28,11 @@ mod file;
 mod finder;
 mod table;
 
-/// Counts the training encounters of a dataset.
+/// Counts the training encounters of a dataset. The job is told how many encounters are read.
 ///
 /// # Errors
-/// If the dataset cannot be read.
-pub fn fit(dataset: &Dataset, split: &Split) -> Result<Prior> {
-    fit_with_progress(dataset, split, &|_| Ok(()))
-}
-
-/// [`fit`]; `progress` hears now and then how many encounters have been read, and can end it with an error.
-///
-/// # Errors
-/// If the dataset cannot be read, or `progress` says so.
-pub fn fit_with_progress(
-    dataset: &Dataset,
-    split: &Split,
-    progress: &dyn Fn(u64) -> Result<()>,
-) -> Result<Prior> {
+/// If the dataset cannot be read, or the job is stopped.
+pub fn fit(dataset: &Dataset, split: &Split, job: &Job<'_, u64>) -> Result<Prior> {
     let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
     for (read, encounter) in (1..).zip(dataset.encounters()?) {
         let encounter = encounter?;
@@ -51,7 +40,7 @@ pub fn fit_with_progress(
             counter.add(&encounter);
         }
         if u64::is_multiple_of(read, 1024) {
-            progress(read)?;
+            job.advance(read)?;
         }
     }
     Ok(counter.finish())

@@ -24,6 +24,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
 use crate::infer::{LoadedModel, TestSet, Which};
+use crate::job::Job;
 use crate::metric::{Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
@@ -210,15 +211,11 @@ struct StructureFigures {
     encounters: Option<u64>,
 }
 
-/// Looks at runs; `progress` hears how many encounters are done, and can end it with an error.
+/// Looks at runs. The job is told how many encounters are done.
 ///
 /// # Errors
-/// If a run has no model, or a dataset does not go with it or cannot be read.
-pub fn gather(
-    looked: &[Looked<'_>],
-    options: Options,
-    progress: &dyn Fn(u64) -> Result<()>,
-) -> Result<Report> {
+/// If a run has no model, a dataset does not go with it or cannot be read, or the job is stopped.
+pub fn gather(looked: &[Looked<'_>], options: Options, job: &Job<'_, u64>) -> Result<Report> {
     if options.min_cell > 1 && options.encounters > 0 {
         return Err(Error::setting(
             "encounters",
@@ -228,7 +225,7 @@ pub fn gather(
     }
     let (mut runs, mut about, mut done) = (Vec::new(), Vec::new(), 0);
     for one in looked {
-        let report = of_run(one, options, &|now| progress(done + now))?;
+        let report = of_run(one, options, &job.inner(|now| Some(done + now)))?;
         done += report.asked;
         about.push(asked_about(one, report.asked));
         runs.push(report);
@@ -257,17 +254,17 @@ fn asked_about(looked: &Looked<'_>, asked: u64) -> impl PartialEq {
 /// The same number for those that are the same, counted from 0.
 fn groups(about: &[impl PartialEq]) -> Vec<usize> {
     let mut firsts: Vec<usize> = Vec::new();
-    let group = |place: usize| {
-        let found = firsts.iter().position(|first| about[*first] == about[place]);
+    let group = |index: usize| {
+        let found = firsts.iter().position(|first| about[*first] == about[index]);
         found.unwrap_or_else(|| {
-            firsts.push(place);
+            firsts.push(index);
             firsts.len() - 1
         })
     };
     (0..about.len()).map(group).collect()
 }
 
-fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Result<()>) -> Result<RunReport> {
+fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<RunReport> {
     let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
     let loaded = LoadedModel::new(&model);
@@ -278,7 +275,7 @@ fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Resul
         dataset,
         *test_set,
         options.bootstrap,
-        progress,
+        job,
         Some(&mut |inferred| gathering.add(inferred)),
     )?;
     let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish());
@@ -417,22 +414,22 @@ struct Told {
     codes: Vec<(CodeKind, u32)>,
     /// How many encounters have each of them.
     counts: Vec<u64>,
-    /// Where each of all codes is among them.
-    places: Vec<Option<usize>>,
+    /// The index among them of each of all codes.
+    indices: Vec<Option<usize>>,
 }
 
 impl Told {
     fn new(run: &Run, min_cell: u64) -> Self {
-        let (mut codes, mut counts, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut codes, mut counts, mut indices) = (Vec::new(), Vec::new(), Vec::new());
         for kind in CodeKind::ALL {
             for (id, code) in (0..).zip(&run.vocabulary()[kind]) {
                 let is_told = code.count >= min_cell;
-                places.push(is_told.then_some(codes.len()));
+                indices.push(is_told.then_some(codes.len()));
                 codes.extend(is_told.then_some((kind, id)));
                 counts.extend(is_told.then_some(code.count));
             }
         }
-        Told { min_cell, codes, counts, places }
+        Told { min_cell, codes, counts, indices }
     }
 
     fn names(&self, run: &Run) -> Codes {
@@ -452,7 +449,7 @@ impl Told {
     /// encounters lack it.
     fn links(&self, links: Vec<Link>, asked: u64) -> Vec<Link> {
         let link = |link: Link| {
-            let (cause, effect) = (self.places[link.cause]?, self.places[link.effect]?);
+            let (cause, effect) = (self.indices[link.cause]?, self.indices[link.effect]?);
             let wholes = [self.counts[cause], self.counts[effect], asked];
             let is_told = |all: &u64| cells::is_told(link.encounters, *all, self.min_cell);
             wholes.iter().all(is_told).then_some(Link { cause, effect, ..link })

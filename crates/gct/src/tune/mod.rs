@@ -15,20 +15,21 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use gct_search::{is_hopeless, suggest};
+use gct_search::{Observation, is_hopeless, suggest};
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::files::{self, Overwrite, lock, write_own};
+use crate::job::{Job, Stop};
 use crate::model::Config;
 use crate::overrides;
 use crate::run::{Best, Settings};
-use crate::train::{self, Event as Training};
+use crate::team;
+use crate::train::{self, Event as Training, Execution};
 
 mod history;
 
@@ -106,14 +107,14 @@ impl Plan {
     fn at(&self, point: &[f64]) -> Result<Settings> {
         let mut table = overrides::table(&self.settings);
         for (dimension, value) in self.space.dimensions().iter().zip(point) {
-            let place = place_of(&mut table, &dimension.name).ok_or_else(|| {
+            let number = number_of(&mut table, &dimension.name).ok_or_else(|| {
                 Error::setting(
                     "space",
                     &dimension.name,
                     "the name of a setting that is a number, as --show-config prints it",
                 )
             })?;
-            *place = match place {
+            *number = match number {
                 toml::Value::Integer(_) => toml::Value::Integer(value.round() as i64),
                 _ => toml::Value::Float(*value),
             };
@@ -128,7 +129,7 @@ impl Plan {
     fn rounded(&self, mut point: Vec<f64>) -> Vec<f64> {
         let mut table = overrides::table(&self.settings);
         for (dimension, value) in self.space.dimensions().iter().zip(&mut point) {
-            if place_of(&mut table, &dimension.name).is_some_and(|place| place.is_integer()) {
+            if number_of(&mut table, &dimension.name).is_some_and(|number| number.is_integer()) {
                 *value = value.round();
             }
         }
@@ -139,7 +140,7 @@ impl Plan {
     fn own_point(&self) -> Option<Vec<f64>> {
         let mut table = overrides::table(&self.settings);
         let value = |dimension: &Dimension| {
-            let value = match place_of(&mut table, &dimension.name)? {
+            let value = match number_of(&mut table, &dimension.name)? {
                 toml::Value::Integer(value) => *value as f64,
                 toml::Value::Float(value) => *value,
                 _ => return None,
@@ -151,7 +152,7 @@ impl Plan {
 }
 
 /// The number among settings that a dotted name means.
-fn place_of<'a>(table: &'a mut toml::Table, name: &str) -> Option<&'a mut toml::Value> {
+fn number_of<'a>(table: &'a mut toml::Table, name: &str) -> Option<&'a mut toml::Value> {
     let (path, key) = name.rsplit_once('.').map_or((None, name), |(path, key)| (Some(path), key));
     let mut inner = table;
     for part in path.into_iter().flat_map(|path| path.split('.')) {
@@ -214,13 +215,13 @@ pub struct Tuning {
 
 /// What happens on the way. Trials are counted from 0.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Event {
     /// A trial begins, or goes on.
     Started {
         /// Which one.
         trial: usize,
         /// Its settings that are varied.
-        point: &'a [f64],
+        point: Vec<f64>,
     },
     /// It has made so many steps.
     Step {
@@ -234,23 +235,25 @@ pub enum Event<'a> {
         /// Which one.
         trial: usize,
         /// What became of it.
-        result: &'a Trial,
+        result: Trial,
     },
 }
 
-/// When to end, who hears of it, and who can stop it.
-#[derive(Clone, Copy)]
-pub struct Watch<'a> {
+/// How much to do, and how much of it at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
     /// Trials to end with, those of earlier sittings included.
     pub trials: usize,
-    /// No trial goes on after this.
+    /// No trial is trained after this.
     pub deadline: Option<Instant>,
     /// Trials at the same time.
     pub side_by_side: usize,
-    /// Hears what happens, from any thread.
-    pub tell: &'a (dyn Fn(Event<'_>) + Sync),
-    /// Once true, every trial writes a checkpoint and stops.
-    pub stop: &'a AtomicBool,
+}
+
+impl Effort {
+    fn is_late(self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }
 
 impl Tuning {
@@ -320,36 +323,27 @@ impl Tuning {
         gct_search::best(&history).map(|best| Ok((best, self.plan.at(&self.trials[best].point)?))).transpose()
     }
 
-    /// Runs trials until there are enough, or it is time.
+    /// Runs trials until there are enough, or it is time. Once the job is to stop, every trial writes a
+    /// checkpoint and stops.
     ///
     /// # Errors
-    /// If a trial cannot be written, or the user stops it.
-    pub fn run(self, dataset: &Dataset, watch: Watch<'_>) -> Result<Self> {
+    /// If a trial cannot be written, or the job is stopped.
+    pub fn run(self, dataset: &Dataset, effort: Effort, job: &Job<'_, Event>) -> Result<Self> {
         let _lock = lock(&self.folder.join(PLAN))?;
         files::sweep_all(&self.folder);
         // As it is now that nobody else writes.
         let tuning = Tuning::read(&self.folder)?;
         let cut_off =
             (0..tuning.trials.len()).filter(|trial| tuning.trials[*trial].end == End::Begun).collect();
-        let team = Team { dataset, watch, inside: Mutex::new(Inside { tuning, cut_off, error: None }) };
-        let threads = rayon::current_num_threads();
-        let workers = watch.side_by_side.max(1);
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| team.work((threads / workers).max(1)));
-            }
-        });
-        let inside = team.inside.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match inside.error {
-            Some(error) => Err(error),
-            None => Ok(inside.tuning),
-        }
+        let sitting = Sitting { dataset, effort, job, inside: Mutex::new(Inside { tuning, cut_off }) };
+        let workers = effort.side_by_side.max(1);
+        team::run(workers, &self.folder, job.stop(), || sitting.next(), |trial| sitting.run(trial))?;
+        Ok(sitting.inside.into_inner().unwrap_or_else(PoisonError::into_inner).tuning)
     }
 
-    fn history(&self) -> Vec<gct_search::Trial> {
-        let trial =
-            |trial: &Trial| gct_search::Trial { point: trial.point.clone(), outcome: trial.outcome() };
-        self.trials.iter().map(trial).collect()
+    fn history(&self) -> Vec<Observation> {
+        let observed = |trial: &Trial| Observation { point: trial.point.clone(), outcome: trial.outcome() };
+        self.trials.iter().map(observed).collect()
     }
 
     /// Chooses the next point and writes down that it was begun.
@@ -380,10 +374,11 @@ impl Tuning {
     }
 }
 
-/// Those who share the work.
-struct Team<'a> {
+/// Trials under way, of one call of [`Tuning::run`].
+struct Sitting<'a> {
     dataset: &'a Dataset,
-    watch: Watch<'a>,
+    effort: Effort,
+    job: &'a Job<'a, Event>,
     inside: Mutex<Inside>,
 }
 
@@ -391,81 +386,38 @@ struct Inside {
     tuning: Tuning,
     /// Trials of an earlier sitting that have not ended.
     cut_off: Vec<usize>,
-    /// The first error that ends everything.
-    error: Option<Error>,
 }
 
-/// Why a training was stopped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    /// It fell behind.
-    Behind,
-    /// The user, or the clock.
-    Over,
-}
-
-impl Team<'_> {
+impl Sitting<'_> {
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps the first error; the others end after the trial that they are at.
-    fn fail(&self, error: Error) {
-        self.lock().error.get_or_insert(error);
-    }
-
-    fn is_late(&self) -> bool {
-        self.watch.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    /// Runs one trial after another until it is time to end.
-    fn work(&self, threads: usize) {
-        let folder = self.lock().tuning.folder.clone();
-        let pool = match train::threads(threads, &folder) {
-            Ok(pool) => pool,
-            Err(error) => return self.fail(error),
-        };
-        loop {
-            let trial = match self.next() {
-                Ok(Some(trial)) => trial,
-                Ok(None) => return,
-                Err(error) => return self.fail(error),
-            };
-            if let Err(error) = pool.install(|| self.run(trial)) {
-                return self.fail(error);
-            }
-        }
     }
 
     /// The next trial, if there is to be one.
     fn next(&self) -> Result<Option<usize>> {
         let mut inside = self.lock();
-        if self.watch.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        if inside.error.is_some() || self.is_late() {
+        if self.effort.is_late() {
             return Ok(None);
         }
         if let Some(trial) = inside.cut_off.pop() {
             return Ok(Some(trial));
         }
         let begun = inside.tuning.trials.len();
-        if begun >= self.watch.trials { Ok(None) } else { inside.tuning.begin().map(Some) }
+        if begun >= self.effort.trials { Ok(None) } else { inside.tuning.begin().map(Some) }
     }
 
     fn run(&self, trial: usize) -> Result<()> {
         let (folder, settings, give_up) = {
             let tuning = &self.lock().tuning;
             let point = &tuning.trials[trial].point;
-            (self.watch.tell)(Event::Started { trial, point });
+            self.job.tell(Event::Started { trial, point: point.clone() });
             (tuning.run_folder(trial), tuning.plan.at(point), tuning.plan.give_up)
         };
         // Settings that make sense at both ends of the space may make none in between.
         let Ok(settings) = settings else { return self.write_down(trial, |trial| trial.end = End::Failed) };
         let grace = (settings.steps as f64 * GRACE) as u64;
         let is_behind = |curve: &[(u64, f64)]| give_up && is_hopeless(curve, &self.others(trial), grace);
-        let (own_stop, mut reason) = (AtomicBool::new(false), None);
-        let mut curve: Vec<(u64, f64)> = match folder.exists() {
+        let curve: Vec<(u64, f64)> = match folder.exists() {
             true => curve_of(&folder)?,
             false => Vec::new(),
         };
@@ -474,34 +426,38 @@ impl Team<'_> {
         {
             return self.end(trial, End::GivenUp, step, &folder);
         }
-        let mut tell = |event: Training<'_>| {
+        // The trial alone is stopped when it falls behind, and with all others by the user or the clock.
+        let (stop, behind, curve) = (Stop::new(), Stop::new(), Mutex::new(curve));
+        let job = Job::new(&stop, |event| {
             match event {
                 Training::Started { step, .. } | Training::Step { step, .. } => {
-                    (self.watch.tell)(Event::Step { trial, step });
+                    self.job.tell(Event::Step { trial, step });
                 }
                 Training::Validated(entry) => {
+                    let mut curve = curve.lock().unwrap_or_else(PoisonError::into_inner);
                     curve.extend(entry.value.map(|value| (entry.step, value)));
                     if is_behind(&curve) {
-                        reason = Some(Reason::Behind);
+                        behind.request();
                     }
                 }
                 Training::Read(_) => {}
             }
-            if reason.is_none() && (self.watch.stop.load(Ordering::Relaxed) || self.is_late()) {
-                reason = Some(Reason::Over);
+            if behind.is_requested() || self.job.stop().is_requested() || self.effort.is_late() {
+                stop.request();
             }
-            own_stop.store(reason.is_some(), Ordering::Relaxed);
-        };
-        let watch = train::Watch::new(&mut tell, &own_stop);
+        });
         let ended = match folder.exists() {
-            true => train::resume(&folder, self.dataset, None, watch),
-            false => train::start(settings, self.dataset, &folder, Overwrite::Refuse, watch),
+            true => train::resume(&folder, self.dataset, None, Execution::default(), &job),
+            false => {
+                let overwrite = Overwrite::Refuse;
+                train::start(settings, self.dataset, &folder, overwrite, Execution::default(), &job)
+            }
         };
         let (end, steps) = match ended {
             Ok(outcome) => (End::Finished, outcome.step),
-            Err(Error::Stopped { step, .. }) if reason == Some(Reason::Behind) => (End::GivenUp, step),
-            // The trial stays begun, and goes on when tuning does.
-            Err(Error::Stopped { .. } | Error::Interrupted) if self.is_late() => return Ok(()),
+            Err(Error::Stopped { step, .. }) if behind.is_requested() => (End::GivenUp, step),
+            // The trial stays begun, and is resumed by the next sitting.
+            Err(Error::Stopped { .. } | Error::Interrupted) if self.effort.is_late() => return Ok(()),
             Err(Error::Diverged { step, .. }) => (End::Failed, step),
             Err(error) => return Err(error),
         };
@@ -511,7 +467,7 @@ impl Team<'_> {
     /// The curves of all trials that have ended.
     fn others(&self, trial: usize) -> Vec<Vec<(u64, f64)>> {
         let inside = self.lock();
-        let ended = |(place, one): &(usize, &Trial)| *place != trial && one.end != End::Begun;
+        let ended = |(index, one): &(usize, &Trial)| *index != trial && one.end != End::Begun;
         inside.tuning.trials.iter().enumerate().filter(ended).map(|(_, one)| one.curve.clone()).collect()
     }
 
@@ -536,7 +492,7 @@ impl Team<'_> {
         change(&mut tuning.trials[trial]);
         tuning.save()?;
         write(tuning)?;
-        (self.watch.tell)(Event::Ended { trial, result: &tuning.trials[trial] });
+        self.job.tell(Event::Ended { trial, result: tuning.trials[trial].clone() });
         Ok(())
     }
 }

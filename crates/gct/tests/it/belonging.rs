@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use gct::Error;
@@ -10,12 +10,13 @@ use gct::dataset::{Dataset, Writer};
 use gct::evaluate::{self, Evaluation};
 use gct::files::Overwrite;
 use gct::infer::{Overlap, TestSet, Training, Which};
+use gct::job::{Job, Stop};
 use gct::metric::Bootstrap;
 use gct::predict;
 use gct::record::{Encounter, EncounterId, SubjectId};
 use gct::run::{self, Run};
 use gct::split::{Part, Split};
-use gct::train::{self, Event, Watch};
+use gct::train::{self, Event, Execution};
 
 use crate::run::{data, resume, settings, start};
 
@@ -47,7 +48,7 @@ fn rename(number: usize, encounter: &mut Encounter) {
 }
 
 fn evaluation(run: &Run, dataset: &Dataset, test_set: impl Into<TestSet>) -> gct::Result<Evaluation> {
-    evaluate::run(run, dataset, test_set, Bootstrap { replicates: 0, seed: 0 }, &|_| Ok(()))
+    evaluate::run(run, dataset, test_set, Bootstrap { replicates: 0, seed: 0 }, &Job::silent())
 }
 
 fn included(which: Which) -> TestSet {
@@ -89,7 +90,7 @@ fn subjects_that_were_learned_from_are_left_out_of_tests_on_other_data() {
     let out = home.path().join("p.parquet");
     let score = |dataset: &Dataset, test_set: TestSet| {
         let place = (out.as_path(), Overwrite::Replace);
-        predict::score(&run, dataset, test_set, Default::default(), place, &|_| Ok(())).unwrap()
+        predict::score(&run, dataset, test_set, Default::default(), place, &Job::silent()).unwrap()
     };
     assert_eq!(score(&copy, Which::All.into()).encounters, 400 - learned);
     assert_eq!(score(&copy, included(Which::All)).encounters, 400);
@@ -115,7 +116,7 @@ fn a_test_with_nobody_left_is_refused() {
     assert!(matches!(refused, Error::OnlyTraining { .. }), "{refused}");
     let (out, part) = (home.path().join("p.parquet"), Which::Part(Part::Train));
     let place = (out.as_path(), Overwrite::Refuse);
-    let refused = predict::score(&run, &copy, part, Default::default(), place, &|_| Ok(())).unwrap_err();
+    let refused = predict::score(&run, &copy, part, Default::default(), place, &Job::silent()).unwrap_err();
     assert!(matches!(refused, Error::OnlyTraining { .. }) && !out.exists(), "{refused}");
     // A run of a program that did not note whom it learned from.
     let manifest = home.path().join("run/run.json");
@@ -272,15 +273,14 @@ fn checkpoints_are_written_by_the_clock_too() {
     let (dataset, folder) = (data(&home), home.path().join("run"));
     let mut settings = settings("graph_reconstruction", "gct");
     settings.validate_every = 1000;
-    let mut kept = 0;
-    let mut tell = |event: Event<'_>| {
+    let kept = AtomicU64::new(0);
+    let job = Job::new(&Stop::new(), |event| {
         if let Event::Step { step, .. } = event {
             let before = folder.join(format!("checkpoint-{:010}.safetensors", step - 1));
-            kept += u64::from(before.exists());
+            kept.fetch_add(before.exists().into(), Ordering::Relaxed);
         }
-    };
-    let stop = AtomicBool::new(false);
-    let watch = Watch { checkpoint_every: Duration::ZERO, ..Watch::new(&mut tell, &stop) };
-    train::start(settings, &dataset, &folder, Overwrite::Refuse, watch).unwrap();
-    assert_eq!(kept, 10);
+    });
+    let execution = Execution { checkpoint_every: Duration::ZERO, ..Execution::default() };
+    train::start(settings, &dataset, &folder, Overwrite::Refuse, execution, &job).unwrap();
+    assert_eq!(kept.load(Ordering::Relaxed), 10);
 }

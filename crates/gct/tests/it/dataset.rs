@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -11,10 +10,11 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StringArray, StructAr
 use arrow_schema::DataType;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
+use gct::job::Job;
 use gct::record::{CodeKind, EncounterId};
 use gct::run::Settings;
 use gct::split::{By, Split};
-use gct::train::{self, Watch};
+use gct::train::{self, Execution};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -261,12 +261,12 @@ fn an_id_that_occurs_twice_is_refused() {
     let (_home, folder) = folder();
     twice(&folder);
     let dataset = Dataset::open(&folder).unwrap();
-    let counted = gct::prior::fit(&dataset, &Split::by_hash(0, By::Subject)).map(drop);
+    let counted = gct::prior::fit(&dataset, &Split::by_hash(0, By::Subject), &Job::silent()).map(drop);
     let settings = Settings::paper("label:died".parse().unwrap(), "gct", "synthetic").unwrap();
     let run = folder.with_file_name("run");
-    let (mut tell, stop) = (|_: train::Event<'_>| {}, AtomicBool::new(false));
-    let watch = Watch::new(&mut tell, &stop);
-    let trained = train::start(settings, &dataset, &run, Overwrite::Refuse, watch).map(drop);
+    let job = Job::silent();
+    let trained =
+        train::start(settings, &dataset, &run, Overwrite::Refuse, Execution::default(), &job).map(drop);
     for done in [counted, trained] {
         let error = done.unwrap_err();
         assert!(error.to_string().ends_with(expected), "{error}");

@@ -2,20 +2,20 @@
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::ingest::synthetic::{Generator, Settings};
+use gct::job::Stop;
 use gct::model::{Activations, Config, Frozen, Learner, Learning, Model, Pass, Pool, Scratch, TapeLearner};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::question::HeadConfig;
 use gct::record::{Encounter, PerKind};
 use gct_kernels::Number;
 use serde_json::json;
-use std::sync::atomic::AtomicBool;
 
 /// Encounters of the synthetic generator, small ones among them.
 fn encounters(count: usize) -> Vec<Encounter> {
     let settings = Settings { encounters: count as u64, min_codes: 1, ..Settings::default() };
     let mut generator = Generator::new(&settings).unwrap();
     let mut all = Vec::new();
-    while let Some(drawn) = generator.next_round(&AtomicBool::new(false)).unwrap() {
+    while let Some(drawn) = generator.next_round(&Stop::new()).unwrap() {
         all.extend(drawn.encounters);
     }
     all

@@ -5,6 +5,7 @@ use std::path::Path;
 use gct::dataset::{Dataset, Source, Writer};
 use gct::files::Overwrite;
 use gct::graph::Nodes;
+use gct::job::Job;
 use gct::prior::{self, Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use gct::split::{By, Part, Split};
@@ -43,7 +44,7 @@ fn fit(folder: &Path, split: &Split, encounters: &[Encounter]) -> Prior {
     let source =
         Source { kind: "hand-made".into(), settings: serde_json::json!({}), findings: serde_json::json!({}) };
     writer.finish(source).unwrap();
-    prior::fit(&Dataset::open(folder).unwrap(), split).unwrap()
+    prior::fit(&Dataset::open(folder).unwrap(), split, &Job::silent()).unwrap()
 }
 
 fn count(codes: &[PerKind<Vec<u32>>], cells: Cells) -> Prior {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use gct::Error;
 use gct::dataset::{Dataset, Source, Writer};
@@ -10,6 +9,7 @@ use gct::evaluate;
 use gct::files::Overwrite;
 use gct::infer::{LoadedModel, Predictor, Reader, TestSet, Training, Unseen, Which};
 use gct::ingest::synthetic;
+use gct::job::{Job, Stop};
 use gct::metric::Bootstrap;
 use gct::model::{Config, Model, Scratch};
 use gct::predict;
@@ -17,14 +17,14 @@ use gct::question::{Question, TableOptions};
 use gct::record::{CodeKind, Edge, Encounter, PerKind};
 use gct::run::{Run, Settings};
 use gct::split::Part;
-use gct::train::{self, Event, Outcome, Watch};
+use gct::train::{self, Event, Execution, Outcome};
 use tempfile::TempDir;
 
 /// A dataset of 400 encounters.
 pub(crate) fn data(home: &TempDir) -> Dataset {
     let folder = home.path().join("data");
     let settings = synthetic::Settings { encounters: 400, ..Default::default() };
-    gct::synth::run(&settings, &folder, Overwrite::Refuse, &AtomicBool::new(false), &|_| {}).unwrap();
+    gct::synth::run(&settings, &folder, Overwrite::Refuse, &Job::silent()).unwrap();
     Dataset::open(&folder).unwrap()
 }
 
@@ -45,17 +45,17 @@ pub(crate) fn start(
     folder: &Path,
     stop_after: Option<u64>,
 ) -> gct::Result<Outcome> {
-    let stop = AtomicBool::new(false);
-    let tell = &mut |event: Event<'_>| {
+    let stop = Stop::new();
+    let job = Job::new(&stop, |event| {
         if matches!(event, Event::Step { step, .. } if Some(step) == stop_after) {
-            stop.store(true, Ordering::Relaxed);
+            stop.request();
         }
-    };
-    train::start(settings, dataset, folder, Overwrite::Refuse, Watch::new(tell, &stop))
+    });
+    train::start(settings, dataset, folder, Overwrite::Refuse, Execution::default(), &job)
 }
 
 pub(crate) fn resume(dataset: &Dataset, folder: &Path, steps: Option<u64>) -> gct::Result<Outcome> {
-    train::resume(folder, dataset, steps, Watch::new(&mut |_| {}, &AtomicBool::new(false)))
+    train::resume(folder, dataset, steps, Execution::default(), &Job::silent())
 }
 
 fn weights(folder: &Path) -> [Vec<u8>; 2] {
@@ -166,10 +166,8 @@ fn a_run_is_trained_by_one_process_at_a_time() {
     let elsewhere = fs::File::open(folder.join("run.json")).unwrap();
     elsewhere.lock().unwrap();
     assert!(matches!(resume(&dataset, &folder, None), Err(Error::Busy { .. })));
-    let (mut tell, stop) = (|_: Event<'_>| {}, AtomicBool::new(false));
-    let watch = Watch::new(&mut tell, &stop);
-    let anew = settings("graph_reconstruction", "gct");
-    let replaced = train::start(anew, &dataset, &folder, Overwrite::Replace, watch);
+    let (anew, job) = (settings("graph_reconstruction", "gct"), Job::silent());
+    let replaced = train::start(anew, &dataset, &folder, Overwrite::Replace, Execution::default(), &job);
     assert!(matches!(replaced, Err(Error::Busy { .. })), "not even by force");
     drop(elsewhere);
     fs::write(folder.join(".gct-partial-xyz"), "left by a kill").unwrap();
@@ -197,7 +195,8 @@ fn the_structure_of_gcn_is_the_true_one() {
     start(settings("diagnosis_treatment", "gcn"), &dataset, &folder, None).unwrap();
     let run = Run::open(&folder).unwrap();
     let none = Bootstrap { replicates: 0, seed: 0 };
-    let structure = evaluate::run(&run, &dataset, Which::All, none, &|_| Ok(())).unwrap().structure.unwrap();
+    let structure =
+        evaluate::run(&run, &dataset, Which::All, none, &Job::silent()).unwrap().structure.unwrap();
     for kl in [&structure.kl_attention_truth, &structure.kl_truth_attention] {
         assert!(kl.blocks.iter().all(|kl| kl.unwrap().abs() < 1e-6), "{kl:?}");
     }
@@ -218,7 +217,8 @@ fn the_structure_of_gcn_is_the_true_one() {
     let random = home.path().join("random");
     start(settings("diagnosis_treatment", "gcn_random"), &dataset, &random, None).unwrap();
     let run = Run::open(&random).unwrap();
-    let structure = evaluate::run(&run, &dataset, Which::All, none, &|_| Ok(())).unwrap().structure.unwrap();
+    let structure =
+        evaluate::run(&run, &dataset, Which::All, none, &Job::silent()).unwrap().structure.unwrap();
     // Most of what is given goes where there is no edge, at a cost of up to 27.6 nats; what should be given is given in small part.
     assert!(structure.kl_attention_truth.mean > Some(20.0), "{structure:?}");
     assert!(structure.kl_truth_attention.mean < Some(5.0), "{structure:?}");
@@ -243,7 +243,7 @@ fn a_run_with_a_stratified_split_predicts_where_the_label_is_unknown() {
     let out = home.path().join("p.parquet");
     let place = (out.as_path(), Overwrite::Refuse);
     let written =
-        predict::score(&run, &unlabelled, Which::All, Default::default(), place, &|_| Ok(())).unwrap();
+        predict::score(&run, &unlabelled, Which::All, Default::default(), place, &Job::silent()).unwrap();
     assert_eq!(written.rows, 400);
     // With other encounters, others would be in its parts.
     let changed = home.path().join("changed");
@@ -332,7 +332,7 @@ fn every_model_learns_every_task_that_it_can() {
             let run = Run::open(&folder).unwrap();
             let bootstrap = Bootstrap { replicates: 20, seed: 0 };
             let evaluation =
-                evaluate::run(&run, &dataset, Which::Part(Part::Test), bootstrap, &|_| Ok(())).unwrap();
+                evaluate::run(&run, &dataset, Which::Part(Part::Test), bootstrap, &Job::silent()).unwrap();
             assert!(evaluation.scores.value("log_loss").is_some(), "{task} {model}");
             let mixes = !["shallow", "deep", "mime"].contains(&model);
             assert_eq!(evaluation.structure.is_some(), mixes, "{task} {model}");
@@ -358,7 +358,7 @@ fn the_loss_of_an_evaluation_is_that_of_the_model() {
             predictor.samples(&encounters).iter().map(|sample| predictor.example(sample)).collect();
         let loss = model.frozen().evaluate(&examples, &Scratch::default()).prediction;
         let none = Bootstrap { replicates: 0, seed: 0 };
-        let evaluation = evaluate::run(&run, &dataset, Which::All, none, &|_| Ok(())).unwrap();
+        let evaluation = evaluate::run(&run, &dataset, Which::All, none, &Job::silent()).unwrap();
         let measured = evaluation.scores.value("log_loss").unwrap();
         assert!((loss - measured).abs() < 1e-5 * loss.abs(), "{task}: {loss} {measured}");
         assert_eq!(evaluation.encounters, 400);
@@ -412,7 +412,7 @@ fn another_dataset_is_read_in_the_words_of_the_run() {
     let run = Run::open(&folder).unwrap();
     let none = Bootstrap { replicates: 0, seed: 0 };
     let everybody = TestSet { which: Which::All, training: Training::Include };
-    let evaluate = |dataset: &Dataset| evaluate::run(&run, dataset, everybody, none, &|_| Ok(())).unwrap();
+    let evaluate = |dataset: &Dataset| evaluate::run(&run, dataset, everybody, none, &Job::silent()).unwrap();
     let same = turned(&dataset, &home.path().join("same"), 0);
     let (here, there) = (evaluate(&dataset), evaluate(&same));
     assert_eq!(here.scores, there.scores);
@@ -426,7 +426,7 @@ fn another_dataset_is_read_in_the_words_of_the_run() {
     assert_eq!(there.unseen.codes, 300);
     assert!(there.unseen.occurrences > 0 && there.scores != here.scores);
     let strange = turned(&changed, &home.path().join("strange"), 1000);
-    let error = evaluate::run(&run, &strange, Which::All, none, &|_| Ok(())).unwrap_err();
+    let error = evaluate::run(&run, &strange, Which::All, none, &Job::silent()).unwrap_err();
     assert!(error.to_string().contains("the run knows none of its codes"), "{error}");
 }
 
@@ -440,14 +440,15 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
     let (run, dataset) = (Run::open(&folder).unwrap(), Dataset::open(&moved).unwrap());
     let out = home.path().join("predictions.parquet");
     let place = (out.as_path(), Overwrite::Refuse);
-    let written = predict::score(&run, &dataset, Which::All, Default::default(), place, &|_| Ok(())).unwrap();
+    let written =
+        predict::score(&run, &dataset, Which::All, Default::default(), place, &Job::silent()).unwrap();
     assert_eq!((written.encounters, written.rows, written.left_out), (400, 400, 0));
-    let again = predict::score(&run, &dataset, Which::All, Default::default(), place, &|_| Ok(()));
+    let again = predict::score(&run, &dataset, Which::All, Default::default(), place, &Job::silent());
     assert!(matches!(again, Err(Error::OutputExists { .. })));
     // MEDS has subjects that are integers; ours are not, and nothing is left behind.
     let meds = (TableOptions { meds: true, ..Default::default() }, home.path().join("meds.parquet"));
     let place = (meds.1.as_path(), Overwrite::Refuse);
-    let refused = predict::score(&run, &dataset, Which::All, meds.0, place, &|_| Ok(()));
+    let refused = predict::score(&run, &dataset, Which::All, meds.0, place, &Job::silent());
     assert!(matches!(refused, Err(Error::NotMeds { .. })));
     assert!(!meds.1.exists());
     // Masked diagnosis writes several guesses, reconstruction all pairs that may be connected.
@@ -458,7 +459,7 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
         let out = home.path().join(format!("{task}.parquet"));
         let options = TableOptions { min_probability: 0.0, ..Default::default() };
         let place = (out.as_path(), Overwrite::Refuse);
-        let written = predict::score(&run, &dataset, Which::All, options, place, &|_| Ok(())).unwrap();
+        let written = predict::score(&run, &dataset, Which::All, options, place, &Job::silent()).unwrap();
         let pairs: usize = (dataset.encounters().unwrap())
             .map(|encounter| {
                 let codes = encounter.unwrap().codes;
@@ -499,7 +500,7 @@ fn what_does_not_go_together_is_refused_before_anything_is_written() {
     assert!(error.to_string().contains("is not the dataset that it began with"), "{error}");
     let run = Run::open(&folder).unwrap();
     let none = Bootstrap { replicates: 0, seed: 0 };
-    let error = evaluate::run(&run, &plain, Which::All, none, &|_| Ok(())).unwrap_err();
+    let error = evaluate::run(&run, &plain, Which::All, none, &Job::silent()).unwrap_err();
     assert!(error.to_string().contains("it holds plain data"), "{error}");
     let manifest = fs::read_to_string(folder.join("run.json")).unwrap();
     fs::write(folder.join("run.json"), manifest.replace("\"schema_version\": 1", "\"schema_version\": 9"))
@@ -559,7 +560,7 @@ fn vectors_that_are_not_of_numbers_are_not_written() {
     let run = Run::open(&folder).unwrap();
     for name in ["vectors.parquet", "vectors.npy"] {
         let out = home.path().join(name);
-        let written = predict::visits(&run, &dataset, Which::All, (&out, Overwrite::Refuse), &|_| Ok(()));
+        let written = predict::visits(&run, &dataset, Which::All, (&out, Overwrite::Refuse), &Job::silent());
         assert!(matches!(written, Err(Error::NoAnswer)), "{written:?}");
     }
     let mut left: Vec<_> =

@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use gct::Error;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
 use gct::ingest::synthetic::{Generator, Preset, Settings};
+use gct::job::{Job, Stop};
 use gct::record::{CodeKind, Encounter};
 use gct::synth::{self, Findings};
 
 fn draw(settings: &Settings) -> (Vec<Encounter>, u64) {
     let mut generator = Generator::new(settings).unwrap();
     let (mut encounters, mut raw) = (Vec::new(), 0);
-    while let Some(drawn) = generator.next_round(&AtomicBool::new(false)).unwrap() {
+    while let Some(drawn) = generator.next_round(&Stop::new()).unwrap() {
         encounters.extend(drawn.encounters);
         raw = drawn.raw_encounters;
     }
@@ -91,7 +91,7 @@ fn settings_that_contradict_each_other_end() {
     let settings = Settings { min_codes: 45, max_codes: 46, ..Settings::default() };
     let mut generator = Generator::new(&settings).unwrap();
     let error = loop {
-        match generator.next_round(&AtomicBool::new(false)) {
+        match generator.next_round(&Stop::new()) {
             Ok(drawn) => assert!(drawn.is_some(), "50,000 such encounters cannot be"),
             Err(error) => break error,
         }
@@ -106,8 +106,7 @@ fn a_seed_gives_the_same_bytes_with_any_number_of_threads() {
     let folders = [1, 2, 4].map(|threads| {
         let folder = home.path().join(threads.to_string());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let stop = AtomicBool::new(false);
-        pool.install(|| synth::run(&settings, &folder, Overwrite::Refuse, &stop, &|_| {})).unwrap();
+        pool.install(|| synth::run(&settings, &folder, Overwrite::Refuse, &Job::silent())).unwrap();
         ["dataset.json", "encounters.parquet", "vocabulary.parquet"]
             .map(|file| fs::read(folder.join(file)).unwrap())
     });
@@ -119,8 +118,7 @@ fn the_ceilings_stand_in_their_order() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("data");
     let settings = Settings { encounters: 5000, ..Settings::default() };
-    let stop = AtomicBool::new(false);
-    let (_, findings) = synth::run(&settings, &folder, Overwrite::Refuse, &stop, &|_| {}).unwrap();
+    let (_, findings) = synth::run(&settings, &folder, Overwrite::Refuse, &Job::silent()).unwrap();
     let dataset = Dataset::open(&folder).unwrap();
     assert_eq!(Findings::of(&dataset).unwrap(), Some(findings.clone()), "stored as measured");
     let ceiling = findings.ceiling;
@@ -137,9 +135,8 @@ fn the_ceilings_stand_in_their_order() {
 fn who_ordered_the_treatment_of_the_labels_can_mostly_be_told() {
     let home = tempfile::tempdir().unwrap();
     let settings = Settings { encounters: 10_000, ..Settings::preset(Preset::Appendix) };
-    let stop = AtomicBool::new(false);
     let (_, findings) =
-        synth::run(&settings, &home.path().join("data"), Overwrite::Refuse, &stop, &|_| {}).unwrap();
+        synth::run(&settings, &home.path().join("data"), Overwrite::Refuse, &Job::silent()).unwrap();
     let scores = findings.ceiling.diagnosis_treatment.unwrap();
     // Counts of true edges, and the chance that they give to each pair, reached 0.897 on 10,014 other encounters.
     let aucpr = scores.areas.aucpr.unwrap();
@@ -149,17 +146,13 @@ fn who_ordered_the_treatment_of_the_labels_can_mostly_be_told() {
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
-    let stop = AtomicBool::new(false);
-    let result = synth::run(
-        &Settings { encounters: 20_000, ..Settings::default() },
-        &home.path().join("data"),
-        Overwrite::Refuse,
-        &stop,
-        &|_| {
-            assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "the folder in the making");
-            stop.store(true, Ordering::Relaxed);
-        },
-    );
+    let stop = Stop::new();
+    let job = Job::new(&stop, |_| {
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "the folder in the making");
+        stop.request();
+    });
+    let settings = Settings { encounters: 20_000, ..Settings::default() };
+    let result = synth::run(&settings, &home.path().join("data"), Overwrite::Refuse, &job);
     assert!(matches!(result, Err(Error::Interrupted)));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }

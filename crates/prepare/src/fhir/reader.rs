@@ -15,7 +15,7 @@ use super::references::{Addresses, last_part};
 use super::resource_types::RESOURCE_TYPES;
 use super::resources::rows;
 use super::sheet::Sheet;
-use crate::engine::{Engine, Progress};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::{File, Format};
 use crate::tables::{Unreadable, is_utf16};
@@ -230,8 +230,7 @@ impl Reader<'_> {
         self.counts.entry(counted.to_owned()).or_default()[0] += 1;
         self.resources += 1;
         if self.resources % TOLD == 1 {
-            let progress = Progress { step: "reading resources", rows: self.resources, total: None };
-            self.engine.tell(progress)?;
+            self.engine.tell("reading resources", self.resources)?;
         }
         Ok(())
     }

@@ -41,9 +41,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gct::dataset::Assembly;
+use gct::job::Job;
 use gct::record::Code;
 
-use crate::engine::{Engine, Listener, text_counts};
+use crate::engine::{Engine, Progress, text_counts};
 use crate::error::{Error, Result};
 use crate::settings::Request;
 use crate::source::Value;
@@ -53,12 +54,13 @@ use crate::summary::Summary;
 /// Prepares a dataset, or, without a folder for it, counts what it would hold.
 ///
 /// # Errors
-/// If the input is not what the source expects, or the output cannot be written; then nothing is.
-pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'_>) -> Result<Summary> {
+/// If the input is not what the source expects, the output cannot be written, or the job is stopped; then
+/// nothing is written.
+pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progress>) -> Result<Summary> {
     check_prior(request, out)?;
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
-    let engine = Engine::new(request.limits.clone(), &beside, listener)?;
+    let engine = Engine::new(request.limits.clone(), &beside, job)?;
     let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());
     let mut summary = Summary { source, is_limited, ..Summary::default() };
     let mut steps = Steps::new(&engine, request, input::read(&engine, request, &mut summary).await?);
@@ -74,7 +76,7 @@ pub async fn prepare(request: &Request, out: Option<&Path>, listener: Listener<'
     summary.temporary = engine.temporary();
     refuse::check(&summary, &request.settings)?;
     if let Some(assembly) = assembly {
-        steps.finish(assembly, &numberings, bounds, &summary, listener).await?;
+        steps.finish(assembly, &numberings, bounds, &summary, job).await?;
     }
     Ok(summary)
 }

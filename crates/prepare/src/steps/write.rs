@@ -4,12 +4,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, cast, col};
 use gct::dataset::{Assembly, Source};
+use gct::job::Job;
 use gct::record::{CodeKind, PerKind, Vocabulary};
 use serde_json::json;
 
 use super::{Numbering, Steps, add};
-use crate::engine::{Listener, Progress, numbers};
-use crate::error::{Error, Result};
+use crate::engine::{Progress, numbers};
+use crate::error::Result;
 use crate::functions::{known_ids, true_edges};
 use crate::settings::Rare;
 use crate::sql::{filled, named};
@@ -51,7 +52,7 @@ impl Steps<'_> {
         numberings: &PerKind<Numbering>,
         bounds: serde_json::Map<String, serde_json::Value>,
         summary: &Summary,
-        listener: Listener<'_>,
+        job: &Job<'_, Progress>,
     ) -> Result<()> {
         self.write_encounters(&assembly, numberings).await?;
         let vocabulary = vocabulary(numberings);
@@ -68,15 +69,10 @@ impl Steps<'_> {
             }),
         };
         let total = summary.encounters_kept;
-        let progress = |rows| {
-            let going_on = listener(Progress { step: "checking every encounter", rows, total: Some(total) });
-            if going_on { Ok(()) } else { Err(gct::Error::Interrupted) }
-        };
-        let finished = assembly.finish(source, vocabulary, self.labels.clone(), total, &progress);
-        finished.map_err(|error| match error {
-            gct::Error::Interrupted => Error::Interrupted,
-            error => error.into(),
-        })?;
+        let checking = job.inner(|rows| {
+            Some(Progress { step: "checking every encounter".into(), rows, total: Some(total) })
+        });
+        assembly.finish(source, vocabulary, self.labels.clone(), total, &checking)?;
         if let Some((written, out)) = prior {
             gct::files::copy_file(&written, out, self.request.overwrite)?;
         }

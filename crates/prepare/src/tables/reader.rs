@@ -16,7 +16,7 @@ use gct::error::system_error;
 
 use super::{Differences, Unreadable};
 use crate::columns::{Typed, convert, is_far, no_list, null};
-use crate::engine::{Engine, Progress, single, text_counts};
+use crate::engine::{Engine, single, text_counts};
 use crate::error::{Error, Result, nearest};
 use crate::files::{File, Format, store_error, unreadable};
 use crate::locate::{self, Dialect, For, Looked};
@@ -423,7 +423,7 @@ impl Reader<'_> {
 
     async fn first_problem(&self, file: &File, dialect: Dialect, what: For<'_>) -> Result<Option<Error>> {
         let bytes = file.open(self.engine).await?;
-        self.engine.tell(Progress { step: "looking for the row", rows: 0, total: None })?;
+        self.engine.tell("looking for the row", 0)?;
         Ok(locate::first_problem(&file.name, bytes, file.format, dialect, what))
     }
 
@@ -561,7 +561,7 @@ impl Reader<'_> {
         let condition =
             typed.into_iter().find(|(name, _)| name == column).and_then(|(_, column)| column.unreadable);
         let Some(condition) = condition else { return Ok(None) };
-        self.engine.tell(Progress { step: "looking for the row", rows: 0, total: None })?;
+        self.engine.tell("looking for the row", 0)?;
         let row = self.engine.first_row(&format!("SELECT {condition} FROM {raw}")).await?;
         let found = match group.schema.field(looked.position).data_type() {
             found if found.is_integer() => "other whole numbers",

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gct::job::Job;
 use gct_prepare::{Request, Source};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -359,7 +360,7 @@ fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256Plu
     let input = folder.display().to_string();
     let request = Request::new(source, &input, rules.as_deref(), &given).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    match runtime.block_on(gct_prepare::prepare(&request, None, &|_| true)) {
+    match runtime.block_on(gct_prepare::prepare(&request, None, &Job::silent())) {
         Ok(summary) => Some(summary.json(0)),
         Err(gct_prepare::Error::NothingKept { .. }) => None,
         Err(error) => panic!("{} with {options}: {error}", request.source.name),

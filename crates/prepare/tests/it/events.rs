@@ -5,6 +5,7 @@ use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
+use gct::job::Job;
 use gct::split::{By, Split};
 use serde_json::json;
 
@@ -161,7 +162,7 @@ fn the_prior_of_the_engine_is_that_of_the_library() {
         json(home.path(), &format!("events visits.csv --out data --prior engine.parquet --force {flags}"));
         let dataset = Dataset::open(&home.path().join("data")).unwrap();
         let library = home.path().join("library.parquet");
-        let prior = gct::prior::fit(&dataset, &split).unwrap();
+        let prior = gct::prior::fit(&dataset, &split, &Job::silent()).unwrap();
         prior.write(&library, Overwrite::Replace, dataset.vocabulary()).unwrap();
         let expected = rows(&library);
         assert!(expected.len() > 500, "{}", expected.len());

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use gct::job::Job;
 use gct_prepare::{Request, Source};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -186,7 +187,7 @@ fn attempt(source: &str, folder: &Path) -> Result<(), String> {
     let request = Request::new(source, &folder, None, &Default::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let prepared = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        runtime.block_on(gct_prepare::prepare(&request, None, &|_| true))
+        runtime.block_on(gct_prepare::prepare(&request, None, &Job::silent()))
     }));
     let said = match prepared {
         Err(_) => return Err("it panicked".into()),

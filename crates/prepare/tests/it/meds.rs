@@ -1,7 +1,6 @@
-use std::sync::atomic::AtomicBool;
-
 use gct::dataset::Dataset;
-use gct::experiment::{self, Experiment, Share, Watch};
+use gct::experiment::{self, Experiment, Share};
+use gct::job::Job;
 use gct::record::Part;
 use gct::split::{self, By};
 use serde_json::json;
@@ -150,9 +149,8 @@ fn splits_are_those_of_the_source() {
     let file = "title = \"t\"\ntasks = [\"masked_diagnosis\"]\nmodels = [\"deep\"]\nsplit_seeds = [0, 1]\n";
     write(home.path(), &[("several.toml", file)]);
     let experiment = Experiment::read(&home.path().join("several.toml"), Default::default()).unwrap();
-    let watch = Watch { tell: &|_| {}, stop: &AtomicBool::new(false) };
     let out = home.path().join("out");
-    let ran = experiment::run(&experiment, &dataset, &out, Share::ALL, None, watch);
+    let ran = experiment::run(&experiment, &dataset, &out, Share::ALL, None, &Job::silent());
     assert!(matches!(ran, Err(gct::Error::OwnSplit)), "{ran:?}");
     assert!(!out.exists());
 }

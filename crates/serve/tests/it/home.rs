@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
@@ -10,9 +9,10 @@ use gct::dataset::Dataset;
 use gct::files::Overwrite;
 use gct::infer::{Reader, Which};
 use gct::ingest::synthetic;
+use gct::job::{Job, Stop};
 use gct::record::{CodeKind, Encounter, EncounterId};
 use gct::run::{Run, Settings};
-use gct::train::{self, Watch};
+use gct::train::{self, Execution};
 use gct_serve::{Bound, Page, Server};
 use serde_json::{Value, json};
 
@@ -44,9 +44,9 @@ pub(crate) fn home() -> Arc<Home> {
 
 impl Home {
     fn train(&self) {
-        let (folder, go_on) = (self.0.path().join("data"), AtomicBool::new(false));
+        let folder = self.0.path().join("data");
         let settings = synthetic::Settings { encounters: 300, ..Default::default() };
-        gct::synth::run(&settings, &folder, Overwrite::Refuse, &go_on, &|_| {}).unwrap();
+        gct::synth::run(&settings, &folder, Overwrite::Refuse, &Job::silent()).unwrap();
         let dataset = Dataset::open(&folder).unwrap();
         for (task, model) in RUNS.into_iter().chain([("graph_reconstruction", "gcn")]) {
             let mut settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
@@ -54,13 +54,12 @@ impl Home {
             let mut config = serde_json::to_value(&settings.model).unwrap();
             config["width"] = 16.into();
             settings.model = serde_json::from_value(config).unwrap();
-            let (mut tell, place) = (|_: train::Event<'_>| {}, self.place(task, model));
-            let watch = Watch::new(&mut tell, &go_on);
-            train::start(settings, &dataset, &place, Overwrite::Refuse, watch).unwrap();
+            let (run, job) = (self.run_folder(task, model), Job::silent());
+            train::start(settings, &dataset, &run, Overwrite::Refuse, Execution::default(), &job).unwrap();
         }
     }
 
-    fn place(&self, task: &str, model: &str) -> std::path::PathBuf {
+    fn run_folder(&self, task: &str, model: &str) -> std::path::PathBuf {
         self.0.path().join(format!("{}-{model}", task.replace(':', "-")))
     }
 
@@ -74,7 +73,7 @@ impl Home {
     }
 
     pub(crate) fn run_of(&self, task: &str, model: &str) -> Run {
-        Run::open(&self.place(task, model)).unwrap()
+        Run::open(&self.run_folder(task, model)).unwrap()
     }
 
     /// The first encounters of the dataset, as a list of codes knows them.
@@ -102,7 +101,7 @@ pub(crate) fn by_codes(run: &Run, encounter: &Encounter) -> Value {
 /// A server that is stopped at the end of a test.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -118,7 +117,7 @@ impl Served {
         settings.listen.set_port(0);
         change(&mut settings);
         let server = Server::start(run, Bound::new(settings).unwrap(), page).unwrap();
-        let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
+        let (address, stop) = (server.address(), Stop::new());
         let seen = stop.clone();
         let thread = std::thread::spawn(move || server.run(&seen).unwrap());
         Served { address, stop, thread: Some(thread) }
@@ -130,7 +129,7 @@ impl Served {
 
     /// Asks it to stop, and does not wait.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.request();
     }
 
     /// Waits until it has stopped.

@@ -1,7 +1,6 @@
 //! Algorithm 1: draws encounters, filters them, labels them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
@@ -11,6 +10,7 @@ use rayon::prelude::*;
 use super::rows::{Cache, Categorical, Pin, Purpose, Rows, stream};
 use super::settings::{Normal, Settings};
 use crate::error::{Error, Result};
+use crate::job::Stop;
 use crate::record::{Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId, Vocabulary};
 
 /// How many encounters are drawn between two looks at the result.
@@ -140,8 +140,8 @@ impl Generator {
     /// Draws one more round, on all threads; `None` when there are enough encounters.
     ///
     /// # Errors
-    /// If hardly any draw passes the filter, or `stop` becomes true.
-    pub fn next_round(&mut self, stop: &AtomicBool) -> Result<Option<Drawn>> {
+    /// If hardly any draw passes the filter, or it is stopped.
+    pub fn next_round(&mut self, stop: &Stop) -> Result<Option<Drawn>> {
         let missing = self.settings.encounters - self.kept;
         if missing == 0 {
             return Ok(None);
@@ -149,12 +149,10 @@ impl Generator {
         let first = self.next_draw;
         let mut drafts: Vec<(u64, Draft)> = (first..first + DRAWS_PER_ROUND)
             .into_par_iter()
-            .filter(|_| !stop.load(Ordering::Relaxed))
+            .filter(|_| !stop.is_requested())
             .filter_map(|draw| self.draw(draw).map(|draft| (draw, draft)))
             .collect();
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
+        stop.check()?;
         drafts.truncate(usize::try_from(missing).unwrap_or(usize::MAX));
         self.next_draw += DRAWS_PER_ROUND;
         let first_id = self.kept;
