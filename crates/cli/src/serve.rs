@@ -1,5 +1,7 @@
 //! `gct serve`: a run as an HTTP API.
 
+use std::borrow::Cow;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -193,4 +195,34 @@ fn options(arguments: &Arguments, dataset: &Dataset) -> Result<(Options, Option<
 /// A line for whoever watches. If nobody does, it is served all the same.
 fn say(line: &str) {
     terminal::print_line(line);
+}
+
+/// What to do about a server that does not start.
+pub(crate) fn hint(error: &gct_serve::Error) -> Cow<'static, str> {
+    use gct_serve::Error;
+    let fixed = match error {
+        Error::Run(error) => return gct_terminal::hint(&error.remedy()),
+        Error::NeedsEdges { .. } => "serve a run of gct, transformer, gcn_p, gcn_random, shallow or deep",
+        Error::TokenNeeded { .. } => {
+            "give a file with a token that clients must send (--token-file FILE), or listen on 127.0.0.1"
+        }
+        Error::TokenExposed { .. } => "chmod 600 FILE",
+        Error::NotAToken { .. } | Error::TokenFile { .. } => {
+            "make one with: (umask 077; head -c 32 /dev/urandom | base64 | tr -d '\\n/+=' > FILE)"
+        }
+        Error::Listen { source, .. } => match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; choose another port (0 takes any that is free)"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "give an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "choose a port from 1024: lower ones are for the administrator"
+            }
+            _ => return gct_terminal::hint(&gct::Remedy::of_system(source)),
+        },
+        Error::Threads(_) => "use fewer --threads, or allow this user more (`ulimit -u`)",
+    };
+    fixed.into()
 }

@@ -157,7 +157,7 @@ fn check_same(arguments: &Arguments, run: &Run, dataset: &Dataset) -> Result<u64
         None => Ok(steps),
         Some(problem) => {
             let problem = problem.to_string();
-            Err(gct::Error::OtherRun { path: run.path().to_owned(), problem }.into())
+            Err(gct::Error::RunMismatch { path: run.path().to_owned(), problem }.into())
         }
     }
 }

@@ -162,7 +162,7 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
     let space = match &arguments.space {
         Some(path) => {
             let file: SpaceFile = gct::overrides::typed(&gct::overrides::read(path)?)
-                .map_err(|problem| gct::Error::Manifest { path: path.clone(), problem })?;
+                .map_err(|problem| gct::Error::Malformed { path: path.clone(), problem })?;
             file.dimensions
         }
         None => tune::paper_space(&settings.model),

@@ -382,7 +382,7 @@ fn pairs(matches: &ArgMatches, name: &str) -> Result<Vec<(String, String)>> {
 }
 
 fn columns(file: &Path) -> Result<BTreeMap<String, String>> {
-    typed(&read(file)?).map_err(|problem| gct::Error::Manifest { path: file.to_owned(), problem }.into())
+    typed(&read(file)?).map_err(|problem| gct::Error::Malformed { path: file.to_owned(), problem }.into())
 }
 
 fn delimiter(text: &str) -> Result<u8> {

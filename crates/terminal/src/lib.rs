@@ -8,6 +8,10 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
+pub use hint::hint;
+
+mod hint;
+
 /// Standard output could not be written.
 #[derive(Debug)]
 pub struct Unprinted(io::Error);

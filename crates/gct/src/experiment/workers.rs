@@ -116,7 +116,7 @@ pub fn run(
     }
     let honours_own = |trial: &Trial| trial.settings.split.by == By::Recorded;
     if experiment.split_seeds.len() > 1 && trials.iter().any(honours_own) && dataset.has_own_split()? {
-        return Err(Error::OwnSplit);
+        return Err(Error::FixedSplit);
     }
     check_folder(folder)?;
     fs::create_dir_all(folder).on("create", folder)?;
@@ -195,7 +195,7 @@ impl Team<'_> {
                     outcome.elsewhere += 1;
                     (self.watch.tell)(Event::Elsewhere { trial: place });
                 }
-                Err(error @ (Error::Diverged { .. } | Error::NoAnswer | Error::NothingToAsk { .. })) => {
+                Err(error @ (Error::Diverged { .. } | Error::NotFinite | Error::NoSamples { .. })) => {
                     outcome.failed.push(trial.name());
                     (self.watch.tell)(Event::Failed { trial: place, error: &error });
                 }

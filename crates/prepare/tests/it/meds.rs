@@ -143,7 +143,7 @@ fn splits_are_those_of_the_source() {
     assert_eq!(parts, [validation, validation, test, train]);
     // No seed and no stratification changes it.
     let split = split::Settings { seed: 1, ..Default::default() };
-    assert!(matches!(split.check_for(&dataset), Err(gct::Error::OwnSplit)));
+    assert!(matches!(split.check_for(&dataset), Err(gct::Error::FixedSplit)));
     split::Settings { by: By::Subject, ..split }.check_for(&dataset).unwrap();
     split::Settings::default().check_for(&dataset).unwrap();
     // With one split there is nothing to take a mean over.
@@ -153,7 +153,7 @@ fn splits_are_those_of_the_source() {
     let watch = Watch { tell: &|_| {}, stop: &AtomicBool::new(false) };
     let out = home.path().join("out");
     let ran = experiment::run(&experiment, &dataset, &out, Share::ALL, None, watch);
-    assert!(matches!(ran, Err(gct::Error::OwnSplit)), "{ran:?}");
+    assert!(matches!(ran, Err(gct::Error::FixedSplit)), "{ran:?}");
     assert!(!out.exists());
 }
 
