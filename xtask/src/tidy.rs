@@ -169,7 +169,7 @@ fn follow(tokens: &[TokenTree], at: usize, base: &[String], found: &mut Vec<(Str
     }
 }
 
-/// The texts that name a flag such as `--out` or a command such as `gct train`, outside of comments and tests.
+/// Texts that name a flag such as `--out` or a command such as `gct train`, outside of comments and tests.
 fn words_of_a_command_line(source: &str) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     collect_texts(&tokens(source)?, &mut texts);
@@ -179,9 +179,8 @@ fn words_of_a_command_line(source: &str) -> Result<Vec<String>> {
     Ok(texts.iter().filter(|(text, _)| names_flag(text) || names_command(text)).map(problem).collect())
 }
 
-/// Literals with their lines. A doc comment is an attribute `#[doc = "..."]` here, and no text of the program.
+/// Literals with their lines. A doc comment is an attribute `#[doc = "..."]` here, which is no text.
 fn collect_texts(tokens: &[TokenTree], found: &mut Vec<(String, usize)>) {
-    let is_word = |token: Option<&TokenTree>, word: &str| matches!(token, Some(TokenTree::Ident(ident)) if ident == word);
     for (at, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Literal(text) => found.push((text.to_string(), text.span().start().line)),
@@ -196,6 +195,10 @@ fn collect_texts(tokens: &[TokenTree], found: &mut Vec<(String, usize)>) {
             _ => {}
         }
     }
+}
+
+fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
+    matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
 }
 
 /// Whether a text has two dashes with a letter behind them, but no third dash before them.

@@ -10,7 +10,6 @@ use std::sync::{Arc, LazyLock};
 use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-mod asked;
 mod completions;
 mod demo;
 mod embed;
@@ -26,6 +25,7 @@ mod prepare;
 mod prior;
 mod report;
 mod runs;
+mod selection;
 mod serve;
 mod settings;
 mod split;

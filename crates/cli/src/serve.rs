@@ -15,8 +15,8 @@ use gct::run::Run;
 use gct_serve::{Bound, Limits, Log, Page, Server, Settings, Token};
 use serde_json::json;
 
-use crate::asked;
 use crate::report::LookArguments;
+use crate::selection;
 use crate::terminal::refusal;
 use crate::train::heed;
 use crate::{STOP, terminal};
@@ -33,10 +33,10 @@ const SMALL_CELLS: &str = "the page shows no encounters, no count from 1 to 10 a
 const NO_ENCOUNTERS: &str = "the page shows no encounters without --token-file; \
     --encounters N shows them to everybody on this machine";
 
-/// Answer questions about encounters over HTTP: predictions, explanations, embeddings; and a page to explore them
+/// Serve predictions, explanations and embeddings over HTTP, and a page to explore them
 ///
-/// The page is that of `gct report` on the encounters of the test split, which it asks the server about, and on encounters that are pasted
-/// or uploaded. Without the data there is the API alone.
+/// The page is that of `gct report`, for the encounters of the test split and for encounters that are pasted
+/// or uploaded. Without the dataset there is only the API.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct serve runs/gct
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Serve the API alone
+    /// Serve only the API
     #[arg(long, conflicts_with_all = ["data", "encounters", "with_ids", "min_cell", "bootstrap"])]
     no_page: bool,
 
@@ -153,7 +153,7 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
         },
     };
     let which = Which::default_for(run, &dataset);
-    let bar = terminal::progress(asked::about(run, &dataset, which), "looking at encounters", quiet);
+    let bar = terminal::progress(selection::estimate(run, &dataset, which), "looking at encounters", quiet);
     let (options, hidden) = options(arguments, &dataset)?;
     if let Some(line) = hidden.filter(|_| !quiet) {
         say(line);

@@ -41,11 +41,11 @@ pub(crate) fn refusal(problem: impl Into<String>, hint: impl Into<String>) -> an
     Refusal { problem: problem.into(), hint: hint.into() }.into()
 }
 
-/// An error of many trainings: if the user stopped them, nothing is lost.
-pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
+/// An error of many trainings, which the same command resumes if the user stopped them.
+pub(crate) fn resumable(error: gct::Error) -> anyhow::Error {
     match error {
         gct::Error::Stopped { .. } | gct::Error::Interrupted => {
-            Stopped("run the same command again to go on").into()
+            Stopped("run the same command again to resume").into()
         }
         error => error.into(),
     }

@@ -1,5 +1,5 @@
-//! Why a server does not start. What to do about it is worded by whoever starts it: a command line speaks of its
-//! flags.
+//! Why a server does not start. What to do about it is worded by whoever starts it: a command line speaks of
+//! its flags.
 
 use std::io;
 use std::net::SocketAddr;
