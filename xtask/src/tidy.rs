@@ -2,6 +2,7 @@
 //!
 //! - In `crates/gct/src`, a file uses only modules that `lib.rs` declares above its own.
 //! - ARCHITECTURE.md lists those modules in that order.
+//! - No text in `crates/gct/src` and `crates/serve/src` names a flag or a command: they know no command line.
 //! - Documents name only paths that exist.
 //! - No `match` on a `Question` has a wildcard arm.
 //! - Every command has a file of tests.
@@ -28,6 +29,11 @@ pub(crate) fn run() -> Result<()> {
                 wrong_way(&read(&file)?, &path, &modules)?.into_iter().map(|p| format!("{place}:{p}")),
             );
         }
+    }
+    for file in files(&library, "rs")?.into_iter().chain(files(&root().join("crates/serve/src"), "rs")?) {
+        let name = file.strip_prefix(root()).expect("below the root").display();
+        let found = words_of_a_command_line(&read(&file)?)?;
+        problems.extend(found.into_iter().map(|problem| format!("{name}:{problem}")));
     }
     problems.extend(architecture_order(&read(&root().join("ARCHITECTURE.md"))?, &modules));
     for document in documents()? {
@@ -163,6 +169,51 @@ fn follow(tokens: &[TokenTree], at: usize, base: &[String], found: &mut Vec<(Str
         }
         None => at,
     }
+}
+
+/// Texts that name a flag such as `--out` or a command such as `gct train`, outside of comments and tests.
+fn words_of_a_command_line(source: &str) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    collect_texts(&tokens(source)?, &mut texts);
+    let problem = |(text, line): &(String, usize)| {
+        format!("{line}: {text} speaks of a command line; an edge words what to do, by `Remedy`")
+    };
+    Ok(texts.iter().filter(|(text, _)| names_flag(text) || names_command(text)).map(problem).collect())
+}
+
+/// Literals with their lines. A doc comment is an attribute `#[doc = "..."]` here, which is no text.
+fn collect_texts(tokens: &[TokenTree], found: &mut Vec<(String, usize)>) {
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Literal(text) => found.push((text.to_string(), text.span().start().line)),
+            TokenTree::Group(group) => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                let is_test =
+                    at >= 2 && is_word(tokens.get(at - 2), "mod") && is_word(tokens.get(at - 1), "tests");
+                if !is_test && !is_word(inner.first(), "doc") {
+                    collect_texts(&inner, found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
+    matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
+}
+
+/// Whether a text has two dashes with a letter behind them, but no third dash before them.
+fn names_flag(text: &str) -> bool {
+    text.match_indices("--").any(|(at, dashes)| {
+        let is_name = text[at + dashes.len()..].starts_with(|letter: char| letter.is_ascii_lowercase());
+        is_name && !text[..at].ends_with('-')
+    })
+}
+
+/// Whether a text has a command of ours in backticks.
+fn names_command(text: &str) -> bool {
+    text.split("`gct ").skip(1).any(|rest| rest.starts_with(|letter: char| letter.is_ascii_lowercase()))
 }
 
 /// ARCHITECTURE.md has a table whose rows begin with the modules, in the order of `lib.rs`.
@@ -364,6 +415,17 @@ mod tests {
             problems("use crate::Error;"),
             ["1: `crate::Error` is no module; name the module that it comes from"]
         );
+    }
+
+    #[test]
+    fn texts_that_speak_of_a_command_line_are_found() {
+        let found = |source: &str| words_of_a_command_line(source).unwrap().len();
+        assert_eq!(found("fn f() -> &'static str { \"give --data DIR\" }"), 1);
+        assert_eq!(found("enum E { #[error(\"{path} exists: --force\")] Exists }"), 1, "an attribute");
+        assert_eq!(found("const A: &str = r#\"run `gct train` first\"#;"), 1);
+        assert_eq!(found("const A: [&str; 2] = [\"--\", \"a --- b, `gct` reads\"];"), 0);
+        assert_eq!(found("//! `gct train --out RUN`\n/// See --force.\nfn f() {} // --data"), 0, "comments");
+        assert_eq!(found("#[cfg(test)] mod tests { const A: &str = \"--data\"; }"), 0, "tests");
     }
 
     #[test]

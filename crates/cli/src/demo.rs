@@ -30,10 +30,10 @@ use serde_json::json;
 use crate::explain::{node, write};
 use crate::terminal::{self, count, refusal, score, visible};
 
-/// See it work: make data, train three models to find hidden edges, compare them, draw what they believe
+/// Try it: generate data, train three models to find hidden edges, compare them, draw their attention
 ///
-/// 10,000 synthetic encounters, whose edges are known, and graph reconstruction by GCT, Transformer and Shallow. Stopped, it
-/// goes on where it was when it is run again.
+/// 10,000 synthetic encounters, whose edges are known, and graph reconstruction by GCT, Transformer and
+/// Shallow. If it is stopped, the same command resumes it.
 #[derive(Args)]
 #[command(after_help = "Example:
   gct demo")]
@@ -46,11 +46,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     encounters: u64,
 
-    /// Batches of 32 that each model learns from
+    /// Training steps of each model, of 32 encounters each
     #[arg(long, value_name = "N", default_value_t = 2000)]
     steps: u64,
 
-    /// Begin anew if the folder holds a demo already
+    /// Start over if the folder holds a demo already
     #[arg(long)]
     force: bool,
 
@@ -84,9 +84,9 @@ struct Trained {
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     whole(arguments, quiet).map_err(|error| match error.downcast() {
         Ok(gct::Error::Stopped { .. } | gct::Error::Interrupted) if arguments.force => {
-            terminal::Stopped("run the same command again without --force to go on").into()
+            terminal::Stopped("run the same command again without --force to resume").into()
         }
-        Ok(error) => terminal::go_on_again(error),
+        Ok(error) => terminal::resumable(error),
         Err(error) => error,
     })
 }
@@ -111,7 +111,8 @@ fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let mut text = table(&trained, ceiling);
     text += &format!(
-        "\n{} encounters, {} steps each, in {:.0} s. Higher is better, but for KL, which is that of attention from the truth.\n\
+        "\n{} encounters, {} steps each, in {:.0} s. Higher is better, but for attention KL, the divergence \
+         of attention from the truth.\n\
          Open {} in a browser; pictures are beside it.\n\nnext:\n",
         count(dataset.manifest().encounters),
         count(arguments.steps),
@@ -192,10 +193,10 @@ fn data(arguments: &Arguments, quiet: bool) -> Result<(Dataset, Findings)> {
 }
 
 fn other_demo(folder: &Path) -> anyhow::Error {
-    refusal(format!("{} is not of this demo", folder.display()), "--force begins anew")
+    refusal(format!("{} is not of this demo", folder.display()), "--force starts over")
 }
 
-/// Trains one model, or resumes its training, and measures it.
+/// Trains one model, or resumes it, and evaluates it.
 fn train(
     arguments: &Arguments,
     dataset: &Dataset,

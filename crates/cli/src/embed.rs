@@ -5,23 +5,23 @@ use clap::Args;
 use gct::predict;
 use serde_json::json;
 
-use crate::asked::{self, AskedArguments};
 use crate::output::RequiredFile;
+use crate::selection::{self, SelectionArguments};
 use crate::terminal::{self, count, visible};
 
-/// Write vectors of visits or of codes, as Parquet or for NumPy
+/// Write embeddings of visits or of codes, as Parquet or for NumPy
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct embed runs/gct --out visits.parquet           subject_id, encounter_id, embedding
   gct embed runs/gct --split all --out visits.npy   a row for each encounter, in the order of the dataset
   gct embed runs/gct --codes --out codes.parquet    kind, code, description, embedding
 
-A run that learned masked_diagnosis sees each encounter as it learned to: with one diagnosis hidden.")]
+A run of masked_diagnosis embeds each encounter with one diagnosis hidden, as in training.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    asked: AskedArguments,
+    selection: SelectionArguments,
 
-    /// Vectors of codes instead of visits
+    /// Embeddings of codes instead of visits
     #[arg(long, conflicts_with_all = ["data", "split"])]
     codes: bool,
 
@@ -36,12 +36,12 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.output.check(&["parquet", "npy"])?;
     let (run, written) = if arguments.codes {
-        let run = arguments.asked.run()?;
+        let run = arguments.selection.run()?;
         let written = predict::codes(&run, arguments.output.place())?;
         (run, written)
     } else {
-        let (run, dataset, which) = arguments.asked.open()?;
-        let bar = asked::progress(&run, &dataset, which, "embedding encounters", quiet);
+        let (run, dataset, which) = arguments.selection.open()?;
+        let bar = selection::progress(&run, &dataset, which, "embedding encounters", quiet);
         let written =
             predict::visits(&run, &dataset, which, arguments.output.place(), &terminal::counting(&bar));
         bar.finish_and_clear();
@@ -64,6 +64,6 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         visible(arguments.output.out.display()),
         count(written.rows)
     );
-    text += &asked::left_out(written.left_out, written.unseen, written.overlap);
+    text += &selection::left_out(written.left_out, written.unseen, written.overlap);
     Ok(terminal::print(&text)?)
 }

@@ -7,12 +7,13 @@ use gct::metric::{Bootstrap, Figure, Scores};
 use gct::run::Run;
 use serde_json::{Value, json};
 
-use crate::asked::{self, AskedArguments, TestArguments};
+use crate::selection::{self, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, score, visible};
 
-/// Measure a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and how true its attention is
+/// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
 ///
-/// Intervals are of a bootstrap over subjects. With several labels, figures are over all of them together, then of each.
+/// Intervals are from a bootstrap over subjects. With several labels, metrics are of all of them together,
+/// then of each.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct evaluate runs/gct
@@ -21,12 +22,12 @@ use crate::terminal::{self, count, score, visible};
                                                     and so are subjects that it learned from")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    asked: AskedArguments,
+    selection: SelectionArguments,
 
     #[command(flatten)]
     test: TestArguments,
 
-    /// How often subjects are drawn anew for the intervals; 0 for no intervals
+    /// Bootstrap replicates for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
     bootstrap: u32,
 
@@ -36,9 +37,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    let (run, dataset, which) = arguments.asked.open()?;
+    let (run, dataset, which) = arguments.selection.open()?;
     let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
-    let bar = asked::progress(&run, &dataset, which, "evaluating encounters", quiet);
+    let bar = selection::progress(&run, &dataset, which, "evaluating encounters", quiet);
     let evaluation =
         evaluate::run(&run, &dataset, arguments.test.of(which), bootstrap, &terminal::counting(&bar));
     bar.finish_and_clear();
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         count(evaluation.encounters),
         evaluation.split
     );
-    text += &asked::left_out(evaluation.left_out, evaluation.unseen, evaluation.overlap);
+    text += &selection::left_out(evaluation.left_out, evaluation.unseen, evaluation.overlap);
     text += &format!("\n{}", table(&evaluation.scores));
     for (label, scores) in &evaluation.labels {
         text += &format!("\n{}\n{}", visible(label), table(scores));

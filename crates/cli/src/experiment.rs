@@ -21,17 +21,17 @@ use serde_json::json;
 use crate::explain::write;
 use crate::terminal::{self, count, refusal, score, visible};
 
-/// Train every model of a table on every split, and gather what they found beside the paper's figures
+/// Train every model of a table on every split, and put the metrics beside the paper's
 ///
-/// What is finished is skipped and what was cut off goes on, so the same command can be given again, or at the same time on several
-/// machines that share the folder.
+/// The same command, run again or on several machines that share the folder, skips finished trials and
+/// resumes the others.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   gct experiment experiments/masked-diagnosis.toml --out results
   gct experiment experiments/masked-diagnosis.toml --out results --shard 3/8    one of 8 jobs
-  gct experiment table results                                                  what is finished"
+  gct experiment table results                                                  the finished trials"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Run a share of the trials only, such as 3/8, for a job array
+    /// Run only one shard of the trials, such as 3/8, for a job array
     #[arg(long, value_name = "I/N", value_parser = share)]
     shard: Option<Share>,
 
@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Gather what is finished into tables
+    /// Write tables of the finished trials
     Table {
         /// A folder that `gct experiment --out` made
         #[arg(value_name = "DIR")]
@@ -94,8 +94,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         return tables(&experiments, folder, None, *json);
     }
     let (Some(file), Some(out)) = (&arguments.file, &arguments.out) else {
-        let hint =
-            "gct experiment FILE.toml --out DIR runs one, gct experiment table DIR shows what was found";
+        let hint = "gct experiment FILE.toml --out DIR runs one, gct experiment table DIR shows its tables";
         return Err(refusal("a file and --out are missing, or `table` and a folder", hint));
     };
     let mut set = toml::Table::new();
@@ -112,14 +111,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let outcome =
         experiment::run(&experiment, &dataset, out, share, arguments.side_by_side.map(usize::from), &job);
     display.finish();
-    let outcome = outcome.map_err(terminal::go_on_again)?;
+    let outcome = outcome.map_err(terminal::resumable)?;
     tables(std::slice::from_ref(&experiment), out, Some(&outcome), arguments.json)?;
     page(&experiment, &dataset, out, quiet)?;
     match &outcome.failed[..] {
         [] => Ok(()),
         failed => Err(refusal(
             format!("{} trials failed: {}", failed.len(), failed.join(", ")),
-            "the lines above say why; the same command runs again those that failed",
+            "the lines above say why; the same command tries them again",
         )),
     }
 }
@@ -158,7 +157,7 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
             test_set: Which::Part(experiment.judged_by()).into(),
         })
         .collect();
-    let options = crate::report::unasked(dataset, 50);
+    let options = crate::report::by_product(dataset, 50);
     let html = crate::report::page(&looked, options, quiet)?;
     Ok(write(&out.join(format!("{}.html", experiment.name)), &html, Overwrite::Replace)?)
 }

@@ -10,9 +10,9 @@ use gct::predict::{Explanation, explain};
 use serde_json::json;
 
 use crate::terminal::refusal;
-use crate::{asked, terminal};
+use crate::{selection, terminal};
 
-/// Show what a model believes about one encounter: who attends to whom, block by block
+/// Explain one encounter: its predictions, and which node attends to which, block by block
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct explain runs/gct                                   the first encounter of the test split
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             "leave it out",
         ));
     }
-    let (run, dataset) = asked::open(&arguments.run, arguments.data.as_deref())?;
+    let (run, dataset) = selection::open(&arguments.run, arguments.data.as_deref())?;
     let bar = terminal::progress(dataset.manifest().encounters, "looking for the encounter", quiet);
     let id = arguments.encounter.as_deref();
     let explanation = explain(&run, &dataset, id, &terminal::counting(&bar));
@@ -126,7 +126,7 @@ pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Resul
     files::write_text(file, overwrite, text)
 }
 
-/// Index of the block that is asked for.
+/// The index of the block that is shown.
 fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
     let blocks = explanation.structure.layers.len();
     match block {

@@ -19,7 +19,7 @@ use crate::terminal::{self, count, percent, score, visible};
 
 /// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
 ///
-/// Every row is checked on the way.
+/// Every row is checked.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
@@ -168,10 +168,10 @@ fn ceiling(ceiling: &Ceiling) -> String {
     });
     let header = ["graph reconstruction by", "AUCPR", "AUROC", "hidden AUCPR", "hidden AUROC", "encounters"];
     let is_settled = ceiling.ceiling_joint.encounters >= JOINT_HELD_OUT as u64;
-    let known = if is_settled { " and so known to about 0.005" } else { "" };
+    let known = if is_settled { ", to about 0.005" } else { "" };
     let mut text = format!(
-        "\n{}The first row is the best that any model can do, sampled{known}.\n\
-         Hidden: the diagnosis-treatment and treatment-lab pairs alone.\n",
+        "\n{}The first row is the best that any model can do, estimated by sampling{known}.\n\
+         Hidden: only diagnosis-treatment and treatment-lab pairs.\n",
         terminal::table(&header, rows.into_iter().chain([papers(&Question::Edges)]))
     );
     if let Some(scores) = &ceiling.diagnosis_treatment {

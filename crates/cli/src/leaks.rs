@@ -13,7 +13,7 @@ use crate::terminal::{self, count, percent, score, visible};
 #[derive(Args)]
 #[command(mut_group("SplitArguments", |group| group.requires("leaks")))]
 pub(crate) struct LeakArguments {
-    /// List the codes that give a label away, counted on the training split, and nothing else
+    /// Only list the codes that give a label away, counted on the training split
     #[arg(long, value_name = "LABEL")]
     leaks: Option<String>,
 
@@ -21,8 +21,8 @@ pub(crate) struct LeakArguments {
     #[arg(long, value_name = "N", requires = "leaks")]
     top: Option<usize>,
 
-    /// Show no count from 1 to below N, none that gives such a count by subtraction, and no code that
-    /// fewer encounters have [default: 0]
+    /// Hide counts from 1 to N-1, counts that reveal them by subtraction, and codes of fewer than N
+    /// encounters [default: 0]
     #[arg(long, value_name = "N", requires = "leaks")]
     min_cell: Option<u64>,
 

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-mod asked;
 mod completions;
 mod demo;
 mod embed;
@@ -23,6 +22,7 @@ mod prepare;
 mod prior;
 mod report;
 mod runs;
+mod selection;
 mod serve;
 mod settings;
 mod split;

@@ -11,8 +11,8 @@ use crate::{prepare, terminal};
 
 /// Print the manual page of gct, or write those of all commands
 ///
-/// Pages that are there are replaced. Those of `gct prepare` have the options of each source if the program `gct-prepare` is
-/// installed.
+/// Existing pages are replaced. Those of `gct prepare` have the options of each source if the program
+/// `gct-prepare` is installed.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct man | man -l -

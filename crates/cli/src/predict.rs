@@ -6,8 +6,8 @@ use gct::predict;
 use gct::question::{Question, TableOptions};
 use serde_json::json;
 
-use crate::asked::{self, AskedArguments, TestArguments};
 use crate::output::RequiredFile;
+use crate::selection::{self, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, refusal, visible};
 
 /// Write the predictions of a run as Parquet
@@ -24,7 +24,7 @@ Every row has subject_id, encounter_id and prediction_time, and
   for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    asked: AskedArguments,
+    selection: SelectionArguments,
 
     #[command(flatten)]
     test: TestArguments,
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,
 
-    /// For masked_diagnosis: how many diagnoses to guess [default: 10]
+    /// For masked_diagnosis: how many diagnoses to predict [default: 10]
     #[arg(long, value_name = "K")]
     top: Option<usize>,
 
@@ -83,9 +83,9 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.output.check(&["parquet"])?;
-    let (run, dataset, which) = arguments.asked.open()?;
+    let (run, dataset, which) = arguments.selection.open()?;
     let options = arguments.options(&run.settings().task)?;
-    let bar = asked::progress(&run, &dataset, which, "predicting encounters", quiet);
+    let bar = selection::progress(&run, &dataset, which, "predicting encounters", quiet);
     let (test_set, place) = (arguments.test.of(which), arguments.output.place());
     let written = predict::score(&run, &dataset, test_set, options, place, &terminal::counting(&bar));
     bar.finish_and_clear();
@@ -109,6 +109,6 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         count(written.rows),
         count(written.encounters)
     );
-    text += &asked::left_out(written.left_out, written.unseen, written.overlap);
+    text += &selection::left_out(written.left_out, written.unseen, written.overlap);
     Ok(terminal::print(&text)?)
 }

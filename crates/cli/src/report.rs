@@ -11,22 +11,22 @@ use gct::report::{self, Looked, Options};
 use gct::run::Run;
 use serde_json::json;
 
-use crate::asked::{self, TestArguments, WhichName};
 use crate::explain::write;
 use crate::output::RequiredFile;
+use crate::selection::{self, TestArguments, WhichName};
 use crate::terminal::{self, count, refusal, visible};
 
-/// Make one page to look at: figures and curves, encounters with what the model believes, its links, a map of codes
+/// Write a page to look at: metrics and curves, encounters with explanations, links and a map of codes
 ///
-/// The page is a single file that needs no network. It holds codes of single encounters, without identifiers unless --with-ids is given;
-/// with --min-cell it holds none.
+/// The page is a single file that needs no network. It holds codes of single encounters, without identifiers
+/// unless --with-ids is given; with --min-cell it holds none.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct report runs/gct --out report.html
   gct report runs/gct runs/transformer --out report.html       side by side
   gct report runs/gct --min-cell 11 --out report.html          no encounters, and no count from 1 to 10")]
 pub(crate) struct Arguments {
-    /// Run folders; what they found is compared
+    /// Run folders; several are compared
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
@@ -55,21 +55,21 @@ pub(crate) struct Arguments {
 /// What a page tells.
 #[derive(Args, Clone)]
 pub(crate) struct LookArguments {
-    /// Encounters of each run that can be looked at [default: 200; of a server 5000, none of real patients;
-    /// with --min-cell none]
+    /// Encounters of each run on the page [default: 200; of a server 5000, none of real patients; with
+    /// --min-cell none]
     #[arg(long, value_name = "N")]
     pub(crate) encounters: Option<usize>,
 
-    /// Tell the identifiers of encounters
+    /// Show the identifiers of encounters
     #[arg(long)]
     pub(crate) with_ids: bool,
 
-    /// Show no encounter, no count from 1 to below N, and no code that fewer encounters have; 0 shows all
+    /// Hide encounters, counts from 1 to N-1 and codes of fewer than N encounters; 0 hides nothing
     /// [default: 0; of a server with data of real patients 11, unless --encounters shows some]
     #[arg(long, value_name = "N")]
     pub(crate) min_cell: Option<u64>,
 
-    /// How often subjects are drawn anew for the intervals; 0 for no intervals
+    /// Bootstrap replicates for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) bootstrap: u32,
 }
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.out.check(&["html", "htm"])?;
     let options = arguments.look.options(Options::default().encounters)?;
     let opened: Vec<(Run, Dataset)> = (arguments.runs.iter())
-        .map(|run| asked::open(run, arguments.data.as_deref()))
+        .map(|run| selection::open(run, arguments.data.as_deref()))
         .collect::<gct::Result<_>>()?;
     let folders: Vec<&Path> = arguments.runs.iter().map(PathBuf::as_path).collect();
     let looked: Vec<Looked<'_>> = (opened.iter().zip(report::names(&folders)))
@@ -119,15 +119,15 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&format!("{}, {size} kB; open it in a browser\n", visible(out.display())))?)
 }
 
-/// For a page that nobody asked for: encounters are on it only if no patient stands behind them.
-pub(crate) fn unasked(dataset: &Dataset, encounters: usize) -> Options {
+/// For a page that is a by-product: encounters are on it only if no patient stands behind them.
+pub(crate) fn by_product(dataset: &Dataset, encounters: usize) -> Options {
     let is_made_up = dataset.manifest().source.kind == gct::synth::SOURCE;
     Options { encounters: if is_made_up { encounters } else { 0 }, ..Options::default() }
 }
 
 /// The page of some runs.
 pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
-    let total = looked.iter().map(|one| asked::about(one.run, one.dataset, one.test_set.which)).sum();
+    let total = looked.iter().map(|one| selection::estimate(one.run, one.dataset, one.test_set.which)).sum();
     let bar = terminal::progress(total, "looking at encounters", quiet);
     let report = report::gather(looked, options, &terminal::counting(&bar));
     bar.finish_and_clear();

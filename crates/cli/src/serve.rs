@@ -1,5 +1,7 @@
 //! `gct serve`: a run as an HTTP API.
 
+use std::borrow::Cow;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +15,9 @@ use gct::run::Run;
 use gct_serve::{Bound, Limits, Log, Page, Server, Settings, Token};
 use serde_json::json;
 
-use crate::asked;
 use crate::report::LookArguments;
-use crate::terminal;
 use crate::terminal::refusal;
+use crate::{selection, terminal};
 
 /// Encounters the page shows unless told otherwise: their list is sent as a whole.
 const PAGE: usize = 5000;
@@ -30,10 +31,10 @@ const SMALL_CELLS: &str = "the page shows no encounters, no count from 1 to 10 a
 const NO_ENCOUNTERS: &str = "the page shows no encounters without --token-file; \
     --encounters N shows them to everybody on this machine";
 
-/// Answer questions about encounters over HTTP: predictions, explanations, embeddings; and a page to explore them
+/// Serve predictions, explanations and embeddings over HTTP, and a page to explore them
 ///
-/// The page is that of `gct report` on the encounters of the test split, which it asks the server about, and on encounters that are pasted
-/// or uploaded. Without the data there is the API alone.
+/// The page is that of `gct report`, for the encounters of the test split and for encounters that are pasted
+/// or uploaded. Without the dataset there is only the API.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct serve runs/gct
@@ -77,7 +78,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Serve the API alone
+    /// Serve only the API
     #[arg(long, conflicts_with_all = ["data", "encounters", "with_ids", "min_cell", "bootstrap"])]
     no_page: bool,
 
@@ -150,7 +151,7 @@ fn page(arguments: &Arguments, run: &Run, quiet: bool) -> Result<Option<Page>> {
         },
     };
     let which = Which::default_for(run, &dataset);
-    let bar = terminal::progress(asked::about(run, &dataset, which), "looking at encounters", quiet);
+    let bar = terminal::progress(selection::estimate(run, &dataset, which), "looking at encounters", quiet);
     let (options, hidden) = options(arguments, &dataset)?;
     if let Some(line) = hidden.filter(|_| !quiet) {
         say(line);
@@ -192,4 +193,34 @@ fn options(arguments: &Arguments, dataset: &Dataset) -> Result<(Options, Option<
 /// A line for whoever watches. If nobody does, it is served all the same.
 fn say(line: &str) {
     terminal::print_line(line);
+}
+
+/// What to do about a server that does not start.
+pub(crate) fn hint(error: &gct_serve::Error) -> Cow<'static, str> {
+    use gct_serve::Error;
+    let fixed = match error {
+        Error::Run(error) => return gct_terminal::hint(&error.remedy()),
+        Error::NeedsEdges { .. } => "serve a run of gct, transformer, gcn_p, gcn_random, shallow or deep",
+        Error::TokenNeeded { .. } => {
+            "give a file with a token that clients must send (--token-file FILE), or listen on 127.0.0.1"
+        }
+        Error::TokenExposed { .. } => "chmod 600 FILE",
+        Error::NotAToken { .. } | Error::TokenFile { .. } => {
+            "make one with: (umask 077; head -c 32 /dev/urandom | base64 | tr -d '\\n/+=' > FILE)"
+        }
+        Error::Listen { source, .. } => match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; choose another port (0 takes any that is free)"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "give an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "choose a port from 1024: lower ones are for the administrator"
+            }
+            _ => return gct_terminal::hint(&gct::Remedy::of_system(source)),
+        },
+        Error::Threads(_) => "use fewer --threads, or allow this user more (`ulimit -u`)",
+    };
+    fixed.into()
 }

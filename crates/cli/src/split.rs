@@ -40,27 +40,27 @@ pub(crate) struct Arguments {
 /// The options of every command that splits a dataset.
 #[derive(Args)]
 pub(crate) struct SplitArguments {
-    /// Another seed gives another split
+    /// Seed of the split
     #[arg(long, value_name = "N", default_value_t = 0)]
     split_seed: u64,
 
-    /// What stays together
+    /// What is kept together in one part
     #[arg(long, value_enum, value_name = "WHAT", default_value = "recorded")]
     split_by: ByName,
 
-    /// Spread the positives of this label over the parts 8:1:1 too
+    /// Split the positives of this label 8:1:1 as well
     #[arg(long, value_name = "LABEL")]
     stratify: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ByName {
-    /// What the source put together, where it says; else a subject's encounters
+    /// The parts that the source records, if it does; else as `subject`
     Recorded,
-    /// A subject's encounters: no patient is on two sides
+    /// All encounters of a subject: no patient is in two parts
     #[value(alias = "patient")]
     Subject,
-    /// Nothing, as in the paper: a patient can be on two sides
+    /// Nothing, as in the paper: a patient can be in two parts
     Encounter,
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         row
     });
     let mut text = terminal::table(&header, rows);
-    text += &format!("{} subjects on several sides\n", count(torn));
+    text += &format!("{} subjects in several parts\n", count(torn));
     Ok(terminal::print(&text)?)
 }
 

@@ -26,11 +26,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", required_unless_present = "show_config")]
     out: Option<PathBuf>,
 
-    /// How many encounters to keep [default: 50000]
+    /// Number of encounters [default: 50000]
     #[arg(long, value_name = "N")]
     encounters: Option<u64>,
 
-    /// Another seed makes another world [default: 0]
+    /// Seed of the generator [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 

@@ -43,11 +43,11 @@ pub(crate) fn refusal(problem: impl Into<String>, hint: impl Into<String>) -> an
     Refusal { problem: problem.into(), hint: hint.into() }.into()
 }
 
-/// An error of many trainings: if the user stopped them, nothing is lost.
-pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
+/// An error of many trainings, which the same command resumes if the user stopped them.
+pub(crate) fn resumable(error: gct::Error) -> anyhow::Error {
     match error {
         gct::Error::Stopped { .. } | gct::Error::Interrupted => {
-            Stopped("run the same command again to go on").into()
+            Stopped("run the same command again to resume").into()
         }
         error => error.into(),
     }
@@ -56,9 +56,9 @@ pub(crate) fn go_on_again(error: gct::Error) -> anyhow::Error {
 /// Writes an error and what to do about it.
 pub(crate) fn error(error: &anyhow::Error) {
     let (message, hint) = if let Some(error) = error.downcast_ref::<gct::Error>() {
-        (error.to_string(), error.hint())
+        (error.to_string(), gct_terminal::hint(&error.remedy()))
     } else if let Some(error) = error.downcast_ref::<gct_serve::Error>() {
-        (error.to_string(), error.hint())
+        (error.to_string(), crate::serve::hint(error))
     } else if let Some(error) = error.downcast_ref::<gct_terminal::Unprinted>() {
         (error.to_string(), error.hint().into())
     } else {
@@ -74,7 +74,7 @@ fn hint(error: &anyhow::Error) -> Cow<'_, str> {
     } else if let Some(Stopped(next)) = error.downcast_ref() {
         (*next).into()
     } else if let Some(error) = error.downcast_ref() {
-        gct::error::system_hint(error).into()
+        gct_terminal::hint(&gct::Remedy::of_system(error))
     } else {
         "run the command again; with --help it shows what it takes".into()
     }

@@ -19,17 +19,17 @@ use serde_json::json;
 use crate::settings::{self, SettingsArguments, task_of};
 use crate::terminal::{self, count, refusal, score, visible};
 
-/// Train a model on a task, with the paper's hyperparameters unless told otherwise
+/// Train a model on a task, by default with the paper's hyperparameters
 ///
-/// Ctrl-C writes a checkpoint and stops; --resume goes on from the last one, and ends with the same weights as if it had never
-/// been stopped.
+/// Ctrl-C writes a checkpoint and stops; --resume continues from the last one, and ends with the same weights
+/// as a training that was never stopped.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct train --data synthetic --task label:d1_m1 --model transformer --out runs/t --steps 5000 --set learning_rate=0.001
   gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
-  gct train --out runs/gct --resume --steps 40000   longer than it was meant to be
+  gct train --out runs/gct --resume --steps 40000   for more steps than before
   gct train --show-config                           the paper's hyperparameters
   gct train --show-config --task masked_diagnosis --model gct
 
@@ -52,15 +52,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RUN", required_unless_present = "show_config")]
     out: Option<PathBuf>,
 
-    /// Batches to learn from [default: 20000]
+    /// Training steps, of one batch each [default: 20000]
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
 
-    /// Another seed gives other weights and another order [default: 0]
+    /// Seed of the initial weights and of the order of encounters [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 
-    /// Another seed gives another split [default: 0]
+    /// Seed of the split [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     split_seed: Option<u64>,
 
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     prior: Option<PathBuf>,
 
-    /// Go on with the run if it is there
+    /// Resume the run if it exists
     #[arg(long, conflicts_with = "show_config")]
     resume: bool,
 
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     };
     let mut display = Display::new(quiet);
     let outcome = match arguments.resume && out.exists() {
-        true => go_on(arguments, out, &mut display),
+        true => resume(arguments, out, &mut display),
         false => start(arguments, out, &mut display),
     };
     display.finish();
@@ -113,13 +113,13 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 }
 
 fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
-    let early = if outcome.early { ", early because nothing got better" } else { "" };
+    let early = if outcome.early { ", early because validation did not improve" } else { "" };
     let best = match outcome.best {
         Some(best) => {
             let metric = settings.task.chosen_by();
             format!("best validation {metric} {:.4}, at step {}", best.value, count(best.step))
         }
-        None => "validation was never defined".into(),
+        None => format!("validation {} was never defined", settings.task.chosen_by()),
     };
     let (out, steps) = (visible(out.display()), count(outcome.step));
     format!(
@@ -133,7 +133,7 @@ fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
 
 fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
     let Some(data) = &arguments.data else {
-        return Err(refusal("--data is missing", "give the dataset folder to learn from: --data DIR"));
+        return Err(refusal("--data is missing", "give the dataset folder to train on: --data DIR"));
     };
     let dataset = Dataset::open(data)?;
     let settings = settings(arguments, Some(&dataset))?;
@@ -143,7 +143,7 @@ fn start(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Out
     Ok(train::start(settings, &dataset, out, overwrite, Execution::default(), &job(&display))?)
 }
 
-fn go_on(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
+fn resume(arguments: &Arguments, out: &Path, display: &mut Display) -> Result<Outcome> {
     let run = Run::open(out)?;
     let dataset = arguments.data.as_deref().map_or_else(|| run.dataset(), Dataset::open)?;
     let steps = check_same(arguments, &run, &dataset)?;
@@ -158,7 +158,7 @@ fn job<'a>(display: &'a Mutex<&mut Display>) -> Job<'a, Event> {
     Job::new(terminal::stop(), show)
 }
 
-/// Refuses to go on with other settings than the run began with, as far as any are given, but for steps, which it returns.
+/// Refuses to resume with other settings than the run began with. Steps may change, and are returned.
 fn check_same(arguments: &Arguments, run: &Run, dataset: &Dataset) -> Result<u64> {
     let there = run.settings();
     let mut given = settings_on(arguments, there, dataset)?;
@@ -171,7 +171,7 @@ fn check_same(arguments: &Arguments, run: &Run, dataset: &Dataset) -> Result<u64
         None => Ok(steps),
         Some(problem) => {
             let problem = problem.to_string();
-            Err(gct::Error::OtherRun { path: run.path().to_owned(), problem }.into())
+            Err(gct::Error::RunMismatch { path: run.path().to_owned(), problem }.into())
         }
     }
 }
@@ -240,7 +240,8 @@ fn show_config(arguments: &Arguments) -> Result<()> {
         }
     }
     let header = ["task", "model", "learning rate", "MLP dropout", "post-MLP dropout", "regularization"];
-    let note = "The paper has no figures for gcn on readmission and mortality (those of gcn_p are taken) and for mime (shallow's).\n\
+    let note = "The paper has no hyperparameters for gcn on readmission and mortality (those of gcn_p are \
+                used) and for mime (shallow's).\n\
                 All settings of one of them: gct train --show-config --task TASK --model MODEL\n";
     Ok(terminal::print(&(terminal::table(&header, rows) + note))?)
 }
@@ -287,7 +288,7 @@ impl Display {
                     more => format!(", {} left out", count(*more as u64)),
                 };
                 self.line(&format!(
-                    "learning from {} encounters, validating on {}{left_out}",
+                    "training on {} encounters, validating on {}{left_out}",
                     count(*train as u64),
                     count(*validation as u64)
                 ));

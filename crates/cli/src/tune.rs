@@ -25,16 +25,17 @@ use crate::terminal::{self, count, refusal, score, visible};
 
 /// Find good hyperparameters for a model by Bayesian optimisation with a Gaussian process
 ///
-/// Each trial is a training, chosen by what the ones before it were worth on the validation split. Trials that fall behind are given
-/// up. The same command, given again, goes on where it was; with more --trials, it goes on further.
+/// Each trial is a training, with settings chosen by how earlier trials did on the validation split. Trials
+/// that fall behind are stopped early. The same command, run again, resumes; with more --trials it adds
+/// trials.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct tune --data synthetic --task graph_reconstruction --model gct --out tuned --steps 2000 --trials 30
   gct tune --data eicu --task mortality --out tuned --for 8h
   gct train --data synthetic --config tuned/best.toml --out runs/best --steps 20000
 
-The space is the paper's: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's regularization 1e-2 to 1e2. Another one comes
-from a TOML file with --space:
+The space is the paper's: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's regularization 1e-2 to
+1e2. --space reads another one from a TOML file:
   [[dimensions]]
   name = \"learning_rate\"
   low = 1e-4
@@ -57,31 +58,31 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// Trials to end with, those of earlier sittings included [default: 30; with --for, as many as it takes]
+    /// Number of trials, earlier ones included [default: 30; with --for, no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     trials: Option<u32>,
 
-    /// Time to end after, such as 90m or 8h
+    /// Time limit, such as 90m or 8h
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     budget: Option<Duration>,
 
-    /// Batches that each trial learns from [default: 20000]
+    /// Training steps of each trial [default: 20000]
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
 
-    /// How points are chosen
+    /// How the settings of a trial are chosen
     #[arg(long, value_enum, default_value_t = By::Bayesian)]
     strategy: By,
 
-    /// Another seed gives other points; that of the trainings is the setting `seed`
+    /// Seed of the search; that of the trainings is the setting `seed`
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
 
-    /// Let every trial make all its steps
+    /// Stop no trial early
     #[arg(long)]
     keep_all: bool,
 
-    /// A TOML file that says what is varied, and how far
+    /// A TOML file with the search space
     #[arg(long, value_name = "FILE")]
     space: Option<PathBuf>,
 
@@ -148,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let job = Job::new(terminal::stop(), |event| display.show(&event));
     let tuning = tuning.run(&dataset, effort, &job);
     display.finish();
-    let tuning = tuning.map_err(terminal::go_on_again)?;
+    let tuning = tuning.map_err(terminal::resumable)?;
     tune::write(&tuning)?;
     report(arguments, &tuning)?;
     page(&tuning, &dataset, &arguments.out, quiet)
@@ -161,7 +162,7 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
     let space = match &arguments.space {
         Some(path) => {
             let file: SpaceFile = gct::overrides::typed(&gct::overrides::read(path)?)
-                .map_err(|problem| gct::Error::Manifest { path: path.clone(), problem })?;
+                .map_err(|problem| gct::Error::Malformed { path: path.clone(), problem })?;
             file.dimensions
         }
         None => tune::paper_space(&settings.model),
@@ -190,7 +191,7 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
     let run = Run::open(&folder)?;
     let name = format!("trial {}", trial + 1);
     let looked = Looked { name, run: &run, dataset, test_set: Which::Part(Part::Validation).into() };
-    let options = crate::report::unasked(dataset, Options::default().encounters);
+    let options = crate::report::by_product(dataset, Options::default().encounters);
     let html = crate::report::page(&[looked], options, quiet)?;
     Ok(write(&out.join("report.html"), &html, Overwrite::Replace)?)
 }
@@ -234,7 +235,7 @@ fn report(arguments: &Arguments, tuning: &Tuning) -> Result<()> {
         return Ok(());
     }
     let mut text = format!(
-        "{out}: {} trials of {} on {} in {:.0} s of training: {} finished, {} given up, {} failed\n\
+        "{out}: {} trials of {} on {} in {:.0} s of training: {} finished, {} stopped early, {} failed\n\
          best validation {metric} {} by trial {}:\n",
         trials.len(),
         plan.settings.model.name(),
@@ -317,7 +318,7 @@ impl Display {
                 inside.draw(self.metric);
                 if self.lines {
                     let end = match result.end {
-                        End::GivenUp => format!(", given up at step {}", count(result.steps)),
+                        End::GivenUp => format!(", stopped early at step {}", count(result.steps)),
                         End::Failed => ", failed".into(),
                         End::Begun | End::Finished => String::new(),
                     };

@@ -169,7 +169,7 @@ fn infer<'a>(
         model.answers(examples, pool).into_iter().zip(examples).map(inferred).collect()
     });
     if !inferred.iter().flat_map(|(logits, ..)| logits).all(|logit| logit.is_finite()) {
-        return Err(Error::NoAnswer);
+        return Err(Error::NotFinite);
     }
     let inferred = samples
         .into_iter()

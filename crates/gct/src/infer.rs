@@ -141,7 +141,7 @@ impl Recognition {
             Training::Include => Ok(()),
             Training::LeaveOut if self.tests == 0 => Ok(()),
             Training::LeaveOut if self.in_place && 2 * found < learned => {
-                Err(Error::NotRecognised { path, found, learned })
+                Err(Error::IdentifiersChanged { path, found, learned })
             }
             Training::LeaveOut if self.passed == 0 => {
                 Err(Error::OnlyTraining { path, encounters: self.overlap })
@@ -195,18 +195,14 @@ impl Reader {
 
     fn with_edges(run: &Run, dataset: &Dataset, which: Which, edges: bool) -> Result<Self> {
         let (source, expected) = (&dataset.manifest().source.kind, &run.manifest().dataset.source);
-        let wrong = |problem: String| Error::OtherData { path: dataset.path().to_owned(), problem };
+        let wrong = |problem: String| Error::DatasetMismatch { path: dataset.path().to_owned(), problem };
         if source != expected {
             return Err(wrong(format!("it holds {source} data, but the run learned from {expected} data")));
         }
         // Where an encounter belongs then depends on the others.
         let moves = matches!(which, Which::Part(_)) && run.settings().split.stratify.is_some();
         if moves && run.check_dataset(dataset).is_err() {
-            return Err(wrong(
-                "its encounters have changed, and with them a stratified split: those who were learned from can be in any part; \
-                 --split all asks about all"
-                    .into(),
-            ));
+            return Err(Error::StratificationChanged { path: dataset.path().to_owned() });
         }
         let ids = ids_of_run(run, dataset);
         let known = |kind: CodeKind| ids[kind].iter().flatten().count();
@@ -239,7 +235,7 @@ impl Reader {
         }
         let Some(learned) = run.learned()? else {
             return match training {
-                Training::LeaveOut => Err(Error::LearnedUnknown { run: run.path().to_owned() }),
+                Training::LeaveOut => Err(Error::TrainingUnknown { run: run.path().to_owned() }),
                 Training::Include => Ok(self),
             };
         };
@@ -441,7 +437,7 @@ impl<'a> Predictor<'a> {
         let answers = self.map(samples, |model, examples, pool| model.answers(examples, pool));
         match answers.iter().flatten().all(|logit| logit.is_finite()) {
             true => Ok(answers),
-            false => Err(Error::NoAnswer),
+            false => Err(Error::NotFinite),
         }
     }
 

@@ -123,4 +123,4 @@ pub mod experiment;
 /// Many trainings that together find good hyperparameters.
 pub mod tune;
 
-pub use error::{Error, Result};
+pub use error::{Error, Remedy, Result};

@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> Result<Table> {
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         let problem = format!("line {line}: {}", error.message());
-        Error::Manifest { path: path.to_owned(), problem }
+        Error::Malformed { path: path.to_owned(), problem }
     })
 }
 

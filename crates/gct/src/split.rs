@@ -75,7 +75,7 @@ impl Settings {
     pub fn check_for(&self, dataset: &Dataset) -> Result<()> {
         let wants_another = self.seed != 0 || self.stratify.is_some();
         match self.by == By::Recorded && wants_another && dataset.has_own_split()? {
-            true => Err(Error::OwnSplit),
+            true => Err(Error::FixedSplit),
             false => Ok(()),
         }
     }

@@ -92,20 +92,20 @@ mod tests {
     fn an_error_ends_all() {
         let done = AtomicUsize::new(0);
         let work = |number| match number {
-            5 => Err(Error::OwnSplit),
+            5 => Err(Error::FixedSplit),
             _ => {
                 done.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
         };
-        assert!(matches!(team(3, 1_000_000, &Stop::new(), work), Err(Error::OwnSplit)));
+        assert!(matches!(team(3, 1_000_000, &Stop::new(), work), Err(Error::FixedSplit)));
         assert!(done.into_inner() < 1_000_000 - 1);
         // One worker cannot go on to another error.
-        let fail = |number| Err(if number == 0 { Error::OwnSplit } else { Error::NoAnswer });
-        assert!(matches!(team(1, 2, &Stop::new(), fail), Err(Error::OwnSplit)));
-        let nothing = || Err::<Option<()>, _>(Error::OwnSplit);
+        let fail = |number| Err(if number == 0 { Error::FixedSplit } else { Error::NotFinite });
+        assert!(matches!(team(1, 2, &Stop::new(), fail), Err(Error::FixedSplit)));
+        let nothing = || Err::<Option<()>, _>(Error::FixedSplit);
         let refused = run(2, Path::new("F"), &Stop::new(), nothing, |()| unreachable!());
-        assert!(matches!(refused, Err(Error::OwnSplit)));
+        assert!(matches!(refused, Err(Error::FixedSplit)));
     }
 
     #[test]

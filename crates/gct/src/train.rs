@@ -166,7 +166,7 @@ pub fn resume(
     let (model, moments, state) = checkpoint::load(&run, model)?;
     if steps < state.step {
         let problem = format!("it has made {} steps already, which is more than {steps}", state.step);
-        return Err(Error::OtherRun { path: folder.to_owned(), problem });
+        return Err(Error::RunMismatch { path: folder.to_owned(), problem });
     }
     if is_over(&settings, &state) && steps == run.settings().steps {
         checkpoint::remove_old(folder)?;
@@ -408,7 +408,7 @@ impl<'a> Session<'a> {
         let learned = (self.state.step - lap_step) * settings.batch as u64;
         let predictor = Predictor::new(self.learner.model(), &settings.task, self.encoding);
         let scores = match evaluate::validate(&predictor, &self.data.validation) {
-            Err(Error::NoAnswer) => return Err(self.diverged(self.state.step, f64::NAN)?),
+            Err(Error::NotFinite) => return Err(self.diverged(self.state.step, f64::NAN)?),
             scores => scores?,
         };
         let value = scores.value(settings.task.chosen_by());

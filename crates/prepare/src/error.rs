@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use gct::error::{system_error, system_hint};
+use gct::Remedy;
+use gct::error::system_error;
 
 /// The result of everything in this library that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -323,12 +324,12 @@ impl Error {
     pub fn hint(&self) -> Cow<'static, str> {
         // No wildcard: whoever adds an error says what to do about it.
         match self {
-            Error::Gct(error) => error.hint(),
+            Error::Gct(error) => gct_terminal::hint(&error.remedy()),
             Error::Place { problem, .. } => match system_error(problem) {
-                Some(error) => system_hint(&error).into(),
-                None => "check the spelling of the place, and that this user can read it".into(),
+                Some(error) => gct_terminal::hint(&Remedy::of_system(&error)),
+                None => "check the spelling of the path, and that this user can read it".into(),
             },
-            Error::System(error) => system_hint(error).into(),
+            Error::System(error) => gct_terminal::hint(&Remedy::of_system(error)),
             Error::Store { hint, .. } => hint.clone().into(),
             Error::MissingTable { table, names, near, .. } => match near.first() {
                 Some(first) => {
@@ -384,7 +385,7 @@ impl Error {
             Error::TwoSubjects { .. } => {
                 "give every encounter an identifier of its own, for instance that of the subject before its number".into()
             }
-            Error::Empty { .. } => "export the table again, or give another place".into(),
+            Error::Empty { .. } => "export the table again, or give another path".into(),
             Error::Strict { .. } => "without --strict such rows are dropped and counted".into(),
             Error::Source { .. } => "correct the source; docs/prepare.md describes its files".into(),
             Error::Settings(_) => gct_terminal::SHOW_CONFIG.into(),
@@ -401,7 +402,7 @@ impl Error {
             Error::Engine { .. } => {
                 "GCT_ENGINE_ERRORS=1 shows its own words, which can hold values of patients".into()
             }
-            Error::Interrupted => "run the same command again to begin anew".into(),
+            Error::Interrupted => "run the same command again to start over".into(),
         }
     }
 }
@@ -496,6 +497,8 @@ pub(crate) fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::iter::successors;
+
     use super::*;
 
     /// One of each kind of error, each found by way of the one before it, so that the compiler misses none.
@@ -553,16 +556,13 @@ mod tests {
 
     #[test]
     fn every_error_says_what_is_wrong_and_what_to_do() {
-        let mut count = 0;
-        let mut error = after(None);
-        while let Some(one) = error {
-            let (message, hint) = (one.to_string(), one.hint());
+        let errors: Vec<Error> = successors(after(None), |error| after(Some(error))).collect();
+        for error in &errors {
+            let (message, hint) = (error.to_string(), error.hint());
             assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
-            count += 1;
-            error = after(Some(&one));
         }
-        assert_eq!(count, 30, "one of each");
+        assert_eq!(errors.len(), 30, "one of each");
     }
 
     #[test]

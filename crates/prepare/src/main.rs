@@ -131,7 +131,7 @@ fn command(sources: &[Source]) -> Command {
                 Arg::new("rules")
                     .long("rules")
                     .value_parser(PossibleValuesParser::new(names))
-                    .help("Take a set of options by name"),
+                    .help("Use a named set of options"),
             );
         }
         for (name, choice) in &source.description.options {
@@ -153,7 +153,7 @@ fn command(sources: &[Source]) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("The source.toml, or the folder that it is in"),
         )
-        .arg(Arg::new("rules").long("rules").help("Take a set of options by name"))
+        .arg(Arg::new("rules").long("rules").help("Use a named set of options"))
         .arg(
             Arg::new("option")
                 .long("option")
@@ -206,35 +206,36 @@ fn common(command: Command) -> Command {
                 .help("Also write the conditional probabilities of the training split, as `gct prior` does"),
         )
         .arg(Arg::new("force").long("force").action(ArgAction::SetTrue).help("Replace the dataset if it exists"))
-        .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("Count, and write nothing but temporary files, which $TMPDIR says where to put"))
+        .arg(Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).help("Only count, and write nothing but temporary files, in $TMPDIR"))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object instead of text"))
         .arg(
             Arg::new("min-codes").long("min-codes").value_name("N")
-                .help("Distinct diagnoses and treatments that an encounter has at least; or diagnosis=1,treatment=0 [default: 1]"),
+                .help("Minimum of distinct diagnoses and of treatments in an encounter; by kind: diagnosis=1,treatment=0 [default: 1]"),
         )
         .arg(
             Arg::new("max-codes").long("max-codes").value_name("N")
-                .help("Distinct codes of each kind that it has at most; or lab=200 [default: 50]"),
+                .help("Maximum of distinct codes of each kind in an encounter; by kind: lab=200 [default: 50]"),
         )
-        .arg(number("min-count").help("Encounters that a code must occur in [default: 1]"))
+        .arg(number("min-count").help("Minimum of encounters that have a code [default: 1]"))
         .arg(
             Arg::new("rare").long("rare").value_parser(["drop", "group"])
-                .help("What to do with rarer codes: leave them out, or put all of a kind under one [default: drop]"),
+                .help("What to do with rarer codes: drop them, or replace all of a kind by one code [default: drop]"),
         )
         .arg(
-            number("lab-bins").help("Buckets for the values of a lab: quantiles of the training split; 0 for none [default: 5]"),
+            number("lab-bins")
+                .help("Buckets of the values of each lab, by quantiles of the training split; 0 for none [default: 5]"),
         )
-        .arg(number("split-seed").help("The split whose training part the buckets are from [default: 0]"))
+        .arg(number("split-seed").help("Seed of the split whose training part the buckets are computed on [default: 0]"))
         .arg(
             Arg::new("split-by").long("split-by").value_parser(["subject", "encounter"])
-                .help("What stays together in that split [default: subject]"),
+                .help("What is kept together in one part of that split [default: subject]"),
         )
         .arg(
             Arg::new("labels").long("labels").value_name("FILE")
                 .help("Join these labels: a table with encounter_id and a column of true and false per label"),
         )
-        .arg(number("limit").help("Take only the first N encounters").value_parser(value_parser!(i64).range(1..)))
-        .arg(number("min-cell").help("Hide counts from 1 to below this, and those that would tell them by subtraction"))
+        .arg(number("limit").help("Use only the first N encounters").value_parser(value_parser!(i64).range(1..)))
+        .arg(number("min-cell").help("Hide counts from 1 to N-1, and counts that reveal them by subtraction"))
         .arg(Arg::new("strict").long("strict").action(ArgAction::SetTrue).help("Refuse what is otherwise dropped and counted"))
         .arg(
             Arg::new("table").long("table").value_name("NAME=PATH").action(ArgAction::Append)
@@ -371,7 +372,7 @@ fn pairs(matches: &ArgMatches, name: &str) -> Result<Vec<(String, String)>> {
 }
 
 fn columns(file: &Path) -> Result<BTreeMap<String, String>> {
-    typed(&read(file)?).map_err(|problem| gct::Error::Manifest { path: file.to_owned(), problem }.into())
+    typed(&read(file)?).map_err(|problem| gct::Error::Malformed { path: file.to_owned(), problem }.into())
 }
 
 fn delimiter(text: &str) -> Result<u8> {

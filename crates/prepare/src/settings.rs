@@ -42,7 +42,7 @@ pub struct Settings {
     pub lab_bins: u32,
     /// Labels to join: a table with `encounter_id` and a column per label.
     pub labels: Option<String>,
-    /// Take only the first so many encounters.
+    /// Use only the first encounters, this many.
     pub limit: Option<u64>,
     /// The split whose training part the buckets are from.
     pub split_by: By,

@@ -1,6 +1,6 @@
-//! Why a server does not start.
+//! Why a server does not start. What to do about it is worded by whoever starts it: a command line speaks of
+//! its flags.
 
-use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,10 +9,11 @@ use std::path::PathBuf;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong before the first request.
+///
+/// The enum is exhaustive on purpose: whoever words what to do learns of a new variant from the compiler.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
-    /// The run cannot be asked.
+    /// The run cannot be used; [`gct::Error::remedy`] says what can be done about it.
     #[error(transparent)]
     Run(#[from] gct::Error),
 
@@ -25,22 +26,27 @@ pub enum Error {
         model: &'static str,
     },
 
-    /// Others could ask too.
+    /// Anybody could send requests.
     #[error("{address} can be reached from other machines, and there is no token")]
     TokenNeeded {
         /// Where it should listen.
         address: SocketAddr,
     },
 
-    /// The token file is of no use.
+    /// The token is not secret.
+    #[error("{}: everybody on this machine can read the token", path.display())]
+    TokenExposed {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// The token file holds no token.
     #[error("{}: {problem}", path.display())]
-    Token {
+    NotAToken {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         problem: &'static str,
-        /// What to do.
-        hint: &'static str,
     },
 
     /// The token file cannot be read.
@@ -66,43 +72,10 @@ pub enum Error {
     Threads(io::Error),
 }
 
-impl Error {
-    /// What to do about it.
-    pub fn hint(&self) -> Cow<'static, str> {
-        match self {
-            Error::Run(error) => error.hint(),
-            Error::NeedsEdges { .. } => {
-                "serve a run of gct, transformer, gcn_p, gcn_random, shallow or deep".into()
-            }
-            Error::TokenNeeded { .. } => {
-                "give a file with a token that clients must send (--token-file FILE), or listen on 127.0.0.1"
-                    .into()
-            }
-            Error::Token { hint, .. } => (*hint).into(),
-            Error::TokenFile { .. } => MAKE_TOKEN.into(),
-            Error::Listen { source, .. } => match source.kind() {
-                io::ErrorKind::AddrInUse => {
-                    "another program listens there; choose another port (0 takes any that is free)".into()
-                }
-                io::ErrorKind::AddrNotAvailable => {
-                    "give an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them".into()
-                }
-                io::ErrorKind::PermissionDenied => {
-                    "choose a port from 1024: lower ones are for the administrator".into()
-                }
-                _ => gct::error::system_hint(source).into(),
-            },
-            Error::Threads(_) => "use fewer --threads, or allow this user more (`ulimit -u`)".into(),
-        }
-    }
-}
-
-/// How a token is made.
-pub(crate) const MAKE_TOKEN: &str =
-    "make one with: (umask 077; head -c 32 /dev/urandom | base64 | tr -d '\\n/+=' > FILE)";
-
 #[cfg(test)]
 mod tests {
+    use std::iter::successors;
+
     use super::*;
 
     /// One of each kind of error, each found by way of the one before it, so that the compiler misses none.
@@ -110,13 +83,12 @@ mod tests {
         let (address, path) = (SocketAddr::from(([127, 0, 0, 1], 1)), PathBuf::from("P"));
         let source = io::Error::from(io::ErrorKind::AddrNotAvailable);
         Some(match error {
-            None => Error::Run(gct::Error::NoAnswer),
+            None => Error::Run(gct::Error::NotFinite),
             Some(Error::Run(_)) => Error::NeedsEdges { model: "gcn" },
             Some(Error::NeedsEdges { .. }) => Error::TokenNeeded { address },
-            Some(Error::TokenNeeded { .. }) => {
-                Error::Token { path, problem: "the file is empty", hint: MAKE_TOKEN }
-            }
-            Some(Error::Token { .. }) => Error::TokenFile { path, source },
+            Some(Error::TokenNeeded { .. }) => Error::TokenExposed { path },
+            Some(Error::TokenExposed { .. }) => Error::NotAToken { path, problem: "the file is empty" },
+            Some(Error::NotAToken { .. }) => Error::TokenFile { path, source },
             Some(Error::TokenFile { .. }) => Error::Listen { address, source },
             Some(Error::Listen { .. }) => Error::Threads(source),
             Some(Error::Threads(_)) => return None,
@@ -124,16 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn every_error_says_what_is_wrong_and_what_to_do() {
-        let mut count = 0;
-        let mut error = after(None);
-        while let Some(one) = error {
-            let (message, hint) = (one.to_string(), one.hint());
-            assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
-            assert!(hint.split(' ').count() >= 3, "{message}: {hint}");
-            count += 1;
-            error = after(Some(&one));
+    fn every_error_says_what_is_wrong() {
+        let errors: Vec<Error> = successors(after(None), |error| after(Some(error))).collect();
+        for error in &errors {
+            let message = error.to_string();
+            assert!(message.split(' ').count() >= 3, "{message}");
         }
-        assert_eq!(count, 7, "one of each");
+        assert_eq!(errors.len(), 8, "one of each");
     }
 }

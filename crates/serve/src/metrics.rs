@@ -54,21 +54,13 @@ impl Metrics {
         );
         registry.register("connections", "Connections that are open", metrics.connections.clone());
         registry.register("waiting_requests", "Requests that wait for the model", metrics.waiting.clone());
-        registry.register(
-            "encounters",
-            "Encounters that the model was asked about",
-            metrics.encounters.clone(),
-        );
+        registry.register("encounters", "Encounters that the model was run on", metrics.encounters.clone());
         registry.register(
             "unknown_codes",
             "Codes of requests that the run does not know",
             metrics.unknown_codes.clone(),
         );
-        registry.register(
-            "batch_encounters",
-            "Encounters that the model was asked about at once",
-            metrics.batches.clone(),
-        );
+        registry.register("batch_encounters", "Encounters per batch of the model", metrics.batches.clone());
         metrics
     }
 

@@ -42,11 +42,11 @@ pub(crate) enum Problem {
     NotThereToHide { index: usize },
     #[error("encounters[{index}].hide: the task of this run hides nothing")]
     HidesNothing { index: usize },
-    #[error("too much is being asked at the moment")]
+    #[error("too many requests at the moment")]
     Busy,
     #[error("the answer took too long")]
     Late,
-    #[error("the model has no answer that is a number")]
+    #[error("the model's prediction is NaN or infinite")]
     NoAnswer,
     #[error("the server failed to answer")]
     Broken,
@@ -81,14 +81,14 @@ impl Problem {
         match self {
             Problem::NotFound | Problem::Method => "GET /openapi.json lists what there is",
             Problem::Host => {
-                "without a token only localhost, 127.0.0.1 and [::1] are answered; for other names start it with --token-file"
+                "use localhost, 127.0.0.1 or [::1]: a server without a token answers to no other name"
             }
             Problem::Token => "send the header Authorization: Bearer TOKEN",
             Problem::ContentType => "send the header Content-Type: application/json",
             Problem::TooLarge { .. }
             | Problem::TooManyEncounters { .. }
             | Problem::LongAnswer { .. }
-            | Problem::Late => "ask about fewer encounters at a time",
+            | Problem::Late => "send fewer encounters at a time",
             Problem::CutOff | Problem::Slow | Problem::Broken => "send the request again",
             Problem::NotJson { .. } => "the body is one JSON object in UTF-8",
             Problem::Shape { .. } => {

@@ -110,7 +110,7 @@ enum Refused {
     /// The body has another shape than expected, or asks for too much.
     #[response(status = 422)]
     Shape(Refusal),
-    /// The model has no answer that is a number.
+    /// The model's prediction is NaN or infinite.
     #[response(status = 500)]
     Broken(Refusal),
     /// Too much is being asked at the moment; the header Retry-After says when to come again.

@@ -16,6 +16,10 @@ mod settings;
 
 pub use settings::{SHOW_CONFIG, SettingsArguments};
 
+pub use hint::hint;
+
+mod hint;
+
 /// Standard output could not be written.
 #[derive(Debug)]
 pub struct Unprinted(io::Error);

@@ -100,12 +100,12 @@ hint: give a folder: a part of the path is a file
     assert_eq!(names(home.path()), ["empty", "file"]);
     gct(home.path(), "synth --out file --encounters 50").assert().code(2).stderr_eq(str![[r#"
 error: file already exists
-hint: choose another place, or replace it with --force
+hint: choose another path, or replace it with --force
 
 "#]]);
     gct(home.path(), "synth --out file --encounters 50 --force").assert().code(2).stderr_eq(str![[r#"
 error: will not write file: it is not a folder
-hint: choose another place, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
     gct(home.path(), "synth --out file/data --encounters 50").assert().code(2);

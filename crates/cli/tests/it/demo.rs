@@ -44,7 +44,7 @@ fn the_demo_tells_a_whole_story() {
     assert_eq!(fs::read(home.path().join("gct-demo/gct/last.safetensors")).unwrap(), weights);
     for other in ["demo --encounters 301 --steps 20", "demo --encounters 300 --steps 10"] {
         let assert = gct(home.path(), other).assert().code(2);
-        assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("--force begins anew"));
+        assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("--force starts over"));
     }
     // What is no demo's stays, whatever is forced.
     let mine = home.path().join("mine");

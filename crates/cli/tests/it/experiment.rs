@@ -200,13 +200,13 @@ fn other_settings_and_other_data_are_refused_before_anything_is_trained() {
     gct(home.path(), "experiment small.toml --out all --quiet").assert().success();
     gct(home.path(), "experiment small.toml --out all --set steps=7").assert().code(2).stderr_eq(str![[r#"
 error: all/trials/graph_reconstruction-gct-0.json is of another experiment: `steps` would be 7, but it began with 6
-hint: choose another folder with --out, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
     fs::write(home.path().join("small.toml"), FILE.replace("encounters = 300", "encounters = 301")).unwrap();
     gct(home.path(), "experiment small.toml --out all").assert().code(2).stderr_eq(str![[r#"
 error: all/data is of another experiment: data.synthetic: `encounters` would be 301, but it began with 300
-hint: choose another folder with --out, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
     fs::write(
@@ -215,8 +215,8 @@ hint: choose another folder with --out, or move away what is there
     )
     .unwrap();
     gct(home.path(), "experiment small.toml --out other").assert().code(2).stderr_eq(str![[r#"
-error: the experiment `small` does not say what to learn from
-hint: give a dataset folder with --data DIR, or settings of the generator under [data.synthetic]
+error: the experiment `small` does not say which data to train on
+hint: give a dataset folder with --data DIR, or generator settings under [data.synthetic]
 
 "#]]);
     assert!(!home.path().join("other").exists());
@@ -228,7 +228,7 @@ hint: give a dataset folder with --data DIR, or settings of the generator under 
     assert_eq!(names(&home.path().join("theirs")), ["data.json"]);
     gct(home.path(), "experiment small.toml --out .").assert().code(2).stderr_eq(str![[r#"
 error: will not write .: it holds `[..]`, which is not part of an experiment
-hint: choose another place, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
 }

@@ -48,7 +48,7 @@ fn draws_pictures_and_replaces_none() {
     }
     gct(&home, "explain run --graph graph.svg").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 error: graph.svg already exists
-hint: choose another place, or replace it with --force
+hint: choose another path, or replace it with --force
 
 "#]]);
     gct(&home, "explain run --graph graph.svg --force").assert().success();

@@ -71,7 +71,7 @@ warning: data is as it was before a command that was replacing it was killed
     gct(&home, "synth --out data --encounters 300").assert().code(2).stderr_eq(str![[r#"
 warning: data is as it was before a command that was replacing it was killed
 error: data already exists
-hint: choose another place, or replace it with --force
+hint: choose another path, or replace it with --force
 
 "#]]);
     assert_eq!(names(&home), ["data"]);

@@ -42,8 +42,8 @@ ceiling, pair by pair                             0.[..]
 conditional probabilities of the training split   0.[..]
 the kinds of the two codes alone                  0.[..]
 the paper's GCT                                   0.5965   0.8931
-The first row is the best that any model can do, sampled.
-Hidden: the diagnosis-treatment and treatment-lab pairs alone.
+The first row is the best that any model can do, estimated by sampling.
+Hidden: only diagnosis-treatment and treatment-lab pairs.
 
 diagnosis-treatment classification by    AUCPR    AUROC   encounters
 ceiling, given the whole encounter     [..]

@@ -10,7 +10,7 @@ part         encounters   subjects    d1_m1    d2_m1
 train               [..]
 validation          [..]
 test                [..]
-0 subjects on several sides
+0 subjects in several parts
 
 "#]]);
     let report = json(&home, "split data --split-by encounter --split-seed 4");
@@ -38,7 +38,7 @@ fn writes_a_file_once() {
     assert_eq!(names(&home), ["data", "split.parquet"]);
     gct(&home, "split data --out split.parquet").assert().code(2).stderr_eq(str![[r#"
 error: split.parquet already exists
-hint: choose another place, or replace it with --force
+hint: choose another path, or replace it with --force
 
 "#]]);
     gct(&home, "split data --out split.parquet --force").assert().success();

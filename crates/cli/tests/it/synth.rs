@@ -96,7 +96,7 @@ fn an_existing_folder_is_replaced_only_by_force_and_only_if_it_is_a_dataset() {
     let before = fs::read(home.path().join("data/dataset.json")).unwrap();
     make("--seed 1").code(2).stdout_eq("").stderr_eq(str![[r#"
 error: data already exists
-hint: choose another place, or replace it with --force
+hint: choose another path, or replace it with --force
 
 "#]]);
     assert_eq!(fs::read(home.path().join("data/dataset.json")).unwrap(), before);
@@ -107,7 +107,7 @@ hint: choose another place, or replace it with --force
     fs::write(home.path().join("data/notes.txt"), "mine").unwrap();
     make("--force").code(2).stderr_eq(str![[r#"
 error: will not write data: it holds `notes.txt`, which is not part of a dataset
-hint: choose another place, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
     assert_eq!(fs::read(home.path().join("data/notes.txt")).unwrap(), b"mine");
@@ -133,7 +133,7 @@ fn ctrl_c_leaves_nothing() {
         assert_eq!(child.wait().unwrap().code(), Some(130));
         assert_eq!(
             std::io::read_to_string(child.stderr.unwrap()).unwrap(),
-            "error: interrupted; nothing was written\nhint: run the same command again to begin anew\n"
+            "error: interrupted; nothing was written\nhint: run the same command again to start over\n"
         );
         assert_eq!(names(home.path()), [""; 0]);
     }

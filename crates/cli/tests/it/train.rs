@@ -32,7 +32,8 @@ fn end(run: &Path) -> (Vec<u8>, Vec<u8>, Vec<serde_json::Value>) {
     (read("best.safetensors"), read("last.safetensors"), entries.collect())
 }
 
-/// Killed with no chance to clean up, at moments that nobody chose, with other numbers of threads, and gone on with each time.
+/// Killed with no chance to clean up, at moments that nobody chose, with other numbers of threads, and
+/// resumed each time.
 #[test]
 fn killed_at_random_moments_it_ends_with_the_same_bits() {
     let (_guard, home) = home();
@@ -89,7 +90,7 @@ fn ctrl_c_writes_a_checkpoint_and_says_how_to_go_on() {
         error.contains("error: stopped at step ") && error.contains("everything so far is in run"),
         "{error}"
     );
-    assert!(error.contains("hint: go on with: gct train --out run --resume"), "{error}");
+    assert!(error.contains("hint: resume it with: gct train --out run --resume"), "{error}");
     let step: u64 =
         error.split("stopped at step ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
     assert!(
@@ -141,7 +142,7 @@ fn a_run_from_beginning_to_end() {
     let (_guard, home) = home();
     let assert = gct(&home, &format!("{TRAIN} --out run")).assert().success();
     let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
-    assert!(stderr.starts_with("learning from 2"), "{stderr}");
+    assert!(stderr.starts_with("training on 2"), "{stderr}");
     assert_eq!(stderr.lines().filter(|line| line.starts_with("step ")).count(), 6, "{stderr}");
     let stdout = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
     assert!(
@@ -256,17 +257,20 @@ fn bad_input_gets_one_clear_error() {
         ),
         (
             "train --out run --resume --seed 5",
-            "error: run cannot go on: `seed` would be 5, but it began with 0\nhint: ",
+            "error: run cannot be resumed: `seed` would be 5, but it began with 0\nhint: ",
         ),
         (
             "train --out run --resume --model shallow",
-            "error: run cannot go on: `model.name` would be \"shallow\", but it began with \"gct\"",
+            "error: run cannot be resumed: `model.name` would be \"shallow\", but it began with \"gct\"",
         ),
         (
             "train --out run --resume --set model.width=32",
-            "error: run cannot go on: `model.width` would be 32, but it began with 16\nhint: ",
+            "error: run cannot be resumed: `model.width` would be 32, but it began with 16\nhint: ",
         ),
-        ("train --out run --resume --set steps=2", "error: run cannot go on: it has made 4 steps already"),
+        (
+            "train --out run --resume --set steps=2",
+            "error: run cannot be resumed: it has made 4 steps already",
+        ),
         (
             "predict run --out run/prior.parquet --force",
             "error: will not write run/prior.parquet: it would be inside a run",

@@ -107,7 +107,7 @@ fn another_plan_and_a_bad_space_are_refused() {
     gct(&home, &format!("{TUNE} --out tuned --trials 1 --quiet")).assert().success();
     gct(&home, &format!("{TUNE} --out tuned --trials 2 --seed 1")).assert().code(2).stderr_eq(str![[r#"
 error: tuned is of another experiment: `seed` would be 1, but it began with 0
-hint: choose another folder with --out, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
     fs::write(
@@ -116,14 +116,14 @@ hint: choose another folder with --out, or move away what is there
     )
     .unwrap();
     gct(&home, &format!("{TUNE} --out other --space space.toml")).assert().code(2).stderr_eq(str![[r#"
-error: setting `space`: rate is not allowed; expected the name of a setting that is a number, as --show-config prints it
-hint: change it where it was given: by a flag, with --set or in a file
+error: the space has `rate`, which is not the name of a setting that is a number
+hint: --show-config prints all settings with their names and values
 
 "#]]);
     assert!(!home.join("other").exists());
     gct(&home, &format!("{TUNE} --out data --trials 2")).assert().code(2).stderr_eq(str![[r#"
 error: will not write data: it holds something else than a tuning
-hint: choose another place, or move away what is there
+hint: choose another path, or move away what is there
 
 "#]]);
 }

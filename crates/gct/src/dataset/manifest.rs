@@ -100,7 +100,7 @@ impl Manifest {
             text => text.on("read", &path)?,
         };
         let manifest: Manifest = parse_manifest(&path, &text, SCHEMA_VERSION)?;
-        let malformed = |problem: String| Error::Manifest { path: path.clone(), problem };
+        let malformed = |problem: String| Error::Malformed { path: path.clone(), problem };
         for (position, label) in manifest.labels.iter().enumerate() {
             if schema::is_fixed_column(label) || manifest.labels[..position].contains(label) {
                 return Err(malformed(format!("label `{label}` has the name of another column")));
@@ -112,7 +112,7 @@ impl Manifest {
 
 /// Reads the JSON that tells a folder of this program, if it is of the version that is supported.
 pub(crate) fn parse_manifest<T: DeserializeOwned>(path: &Path, text: &str, supported: u32) -> Result<T> {
-    let malformed = |problem: String| Error::Manifest { path: path.to_owned(), problem };
+    let malformed = |problem: String| Error::Malformed { path: path.to_owned(), problem };
     let value: serde_json::Value =
         serde_json::from_str(text).map_err(|error| malformed(format!("not valid JSON: {error}")))?;
     match &value["schema_version"] {

@@ -52,12 +52,12 @@ impl Dataset {
         // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
         if !vocabulary_intact {
             read_vocabulary(&vocabulary_file, manifest.vocabulary)?;
-            return Err(Error::Changed { path: vocabulary_file });
+            return Err(Error::HashMismatch { path: vocabulary_file });
         }
         if !encounters_intact {
             let dataset = Dataset::with_manifest(folder, manifest)?;
             dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))?;
-            return Err(Error::Changed { path: encounters_file });
+            return Err(Error::HashMismatch { path: encounters_file });
         }
         Dataset::with_manifest(folder, manifest)
     }

@@ -70,7 +70,7 @@ impl About {
             let about = About::read(folder)?;
             if about.sha256 != manifest.files.encounters.sha256 {
                 let problem = format!("{} is not the dataset that it began with", dataset.path().display());
-                return Err(Error::OtherExperiment { path: folder.to_owned(), problem });
+                return Err(Error::ExperimentMismatch { path: folder.to_owned(), problem });
             }
             return Ok(about);
         }
@@ -120,7 +120,7 @@ impl Experiment {
         match overrides::difference(&settings, &there) {
             None => Ok(dataset),
             Some(problem) => {
-                Err(Error::OtherExperiment { path, problem: format!("data.synthetic: {problem}") })
+                Err(Error::ExperimentMismatch { path, problem: format!("data.synthetic: {problem}") })
             }
         }
     }

@@ -165,7 +165,7 @@ impl Experiment {
     /// # Errors
     /// If the file is not one, or something in it makes no sense.
     pub fn read(path: &Path, set: Table) -> Result<Self> {
-        let wrong = |problem: String| Error::Manifest { path: path.to_owned(), problem };
+        let wrong = |problem: String| Error::Malformed { path: path.to_owned(), problem };
         let mut experiment: Experiment = overrides::typed(&included(path)?).map_err(wrong)?;
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         experiment.name = name.unwrap_or_default();
@@ -333,7 +333,7 @@ impl Experiment {
         for set in self.settings.iter().filter(applies).map(|one| &one.set).chain(own) {
             overrides::merge(&mut table, set.clone());
         }
-        overrides::typed(&table).map_err(|problem| Error::Manifest {
+        overrides::typed(&table).map_err(|problem| Error::Malformed {
             path: PathBuf::from(format!("{}.toml", self.name)),
             problem: format!("settings of {name} on {}: {problem}", settings.task),
         })
@@ -368,7 +368,7 @@ pub fn list(folder: &Path) -> Result<Vec<Experiment>> {
 /// A file over those that it includes.
 fn included(path: &Path) -> Result<Table> {
     let mut table = overrides::read(path)?;
-    let wrong = |problem: &str| Error::Manifest { path: path.to_owned(), problem: problem.into() };
+    let wrong = |problem: &str| Error::Malformed { path: path.to_owned(), problem: problem.into() };
     let Some(include) = table.remove("include") else { return Ok(table) };
     let include = include.as_str().ok_or_else(|| wrong("`include` must be the name of a file"))?;
     let other = path.parent().unwrap_or(Path::new("")).join(include);

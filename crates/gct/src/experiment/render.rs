@@ -164,7 +164,7 @@ fn figure_name(figure: &str) -> &str {
 
 fn markdown(experiment: &Experiment, findings: &Findings, tables: &[Table]) -> String {
     let mut text = format!("# {}\n\n", experiment.title);
-    text += "Made by `gct experiment table`; what each trial found is in `trials/`.\n";
+    text += "The results of each trial are in `trials/`.\n";
     if !experiment.tasks.is_empty() {
         let seconds: f64 = findings.finished.iter().map(|one| one.seconds).sum();
         let seeds: Vec<String> = experiment.split_seeds.iter().map(ToString::to_string).collect();

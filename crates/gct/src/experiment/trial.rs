@@ -113,10 +113,10 @@ impl PlannedTrial {
         }
         let finished: Finished = overrides::read_json(&path)?;
         if let Some(problem) = overrides::difference(&self.settings, &finished.settings) {
-            return Err(Error::OtherExperiment { path, problem: problem.to_string() });
+            return Err(Error::ExperimentMismatch { path, problem: problem.to_string() });
         }
         if finished.dataset_sha256 != dataset_sha256 {
-            return Err(Error::OtherExperiment { path, problem: "it began with another dataset".into() });
+            return Err(Error::ExperimentMismatch { path, problem: "it began with another dataset".into() });
         }
         Ok(Some(finished).filter(|finished| finished.test.is_some() || !self.test))
     }
@@ -129,7 +129,7 @@ impl PlannedTrial {
         }
         match overrides::difference(&self.settings, Run::open(&path)?.settings()) {
             None => Ok(()),
-            Some(problem) => Err(Error::OtherExperiment { path, problem: problem.to_string() }),
+            Some(problem) => Err(Error::ExperimentMismatch { path, problem: problem.to_string() }),
         }
     }
 

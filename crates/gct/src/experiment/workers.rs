@@ -108,7 +108,7 @@ pub fn run(
     }
     let honours_own = |trial: &PlannedTrial| trial.settings.split.by == By::Recorded;
     if experiment.split_seeds.len() > 1 && trials.iter().any(honours_own) && dataset.has_own_split()? {
-        return Err(Error::OwnSplit);
+        return Err(Error::FixedSplit);
     }
     check_folder(folder)?;
     fs::create_dir_all(folder).on("create", folder)?;
@@ -158,7 +158,7 @@ impl Sitting<'_> {
                 outcome.elsewhere += 1;
                 self.job.tell(Event::Elsewhere { trial: index });
             }
-            Err(error @ (Error::Diverged { .. } | Error::NoAnswer | Error::NothingToAsk { .. })) => {
+            Err(error @ (Error::Diverged { .. } | Error::NotFinite | Error::NoSamples { .. })) => {
                 outcome.failed.push(self.trials[index].name());
                 self.job.tell(Event::Failed { trial: index, error });
             }

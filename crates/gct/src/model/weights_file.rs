@@ -54,7 +54,7 @@ impl Model<f32> {
     /// What [`Model::save`] writes, with what identifies the run that it is of; `path` is for messages.
     pub(crate) fn to_file(&self, path: &Path, run: Option<serde_json::Value>) -> Result<Vec<u8>> {
         let bytes = bytes_of(self.weights.values());
-        let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
+        let wrong = |problem: String| Error::NotWeights { path: path.to_owned(), problem };
         if !self.weights.values().iter().all(|value| value.is_finite()) {
             return Err(wrong("a weight is not finite, and nothing was written".into()));
         }
@@ -88,7 +88,7 @@ impl Model<f32> {
     /// The same, and what identifies the run that it is of.
     pub(crate) fn load_with_run(path: &Path) -> Result<(Self, Option<serde_json::Value>)> {
         let bytes = files::read(path).on("read", path)?;
-        let wrong = |problem: String| Error::Weights { path: path.to_owned(), problem };
+        let wrong = |problem: String| Error::NotWeights { path: path.to_owned(), problem };
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| wrong(error.to_string()))?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
         let description = (header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)))

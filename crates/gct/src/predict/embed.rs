@@ -61,7 +61,7 @@ pub fn visits(
         let vectors = predictor
             .map(&predictor.samples(encounters), |model, examples, pool| model.visits(examples, pool));
         if !vectors.iter().flatten().all(|value| value.is_finite()) {
-            return Err(Error::NoAnswer);
+            return Err(Error::NotFinite);
         }
         file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;

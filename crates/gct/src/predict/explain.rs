@@ -95,7 +95,7 @@ pub fn explain(
         None => return Err(run.settings().task.no_answers(which.name())),
     };
     if let Some(missing) = predictor.missing(&encounter) {
-        return Err(Error::CannotAsk { missing });
+        return Err(Error::CannotPredict { missing });
     }
     explainer.explain(&predictor.sample(&encounter))
 }

@@ -93,7 +93,7 @@ impl Prior {
         let (prior, unknown) = (reading.counter.finish(), reading.unknown);
         if prior.pairs() == 0 {
             let problem = format!("none of its {first_row} rows has two codes of the dataset");
-            return Err(Error::OtherData { path: path.to_owned(), problem });
+            return Err(Error::DatasetMismatch { path: path.to_owned(), problem });
         }
         Ok((prior, unknown))
     }

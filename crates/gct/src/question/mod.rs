@@ -180,7 +180,7 @@ impl Question {
 
     /// The error for encounters of which none has an answer.
     pub(crate) fn no_answers(&self, part: &'static str) -> Error {
-        Error::NothingToAsk { task: self.to_string(), part, missing: self.needs() }
+        Error::NoSamples { task: self.to_string(), part, missing: self.needs() }
     }
 
     /// What an encounter lacks for the question to be asked at all.

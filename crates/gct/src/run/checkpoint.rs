@@ -89,7 +89,7 @@ fn list(run: &Path) -> Result<Vec<PathBuf>> {
 /// Writes a checkpoint, whole or not at all, and removes those that are not needed any more.
 pub(crate) fn save(run: &Run, learner: &dyn Learner<f32>, state: &State) -> Result<()> {
     let path = run.path().join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
-    let wrong = |problem: String| Error::Weights { path: path.clone(), problem };
+    let wrong = |problem: String| Error::NotWeights { path: path.clone(), problem };
     let Moments { mean, square, .. } = learner.moments();
     let vectors =
         [("mean", mean.as_slice()), ("square", square), ("weights", learner.model().weights().values())];

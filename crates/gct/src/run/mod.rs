@@ -352,7 +352,7 @@ impl Run {
     pub fn model(&self) -> Result<Model<f32>> {
         let path = self.weights()?;
         let (model, carried) = Model::load_with_run(&path)?;
-        let wrong = |problem: &str| Error::Weights { path: path.clone(), problem: problem.into() };
+        let wrong = |problem: &str| Error::NotWeights { path: path.clone(), problem: problem.into() };
         if model.config() != &self.settings.model || model.head() != &self.settings.head {
             return Err(wrong("it is of another model than config.toml says"));
         }
@@ -398,7 +398,7 @@ impl Run {
             return Ok(());
         }
         let problem = format!("{} is not the dataset that it began with", dataset.path().display());
-        Err(Error::OtherRun { path: self.folder.clone(), problem })
+        Err(Error::RunMismatch { path: self.folder.clone(), problem })
     }
 }
 

@@ -107,13 +107,8 @@ impl Plan {
     fn at(&self, point: &[f64]) -> Result<Settings> {
         let mut table = overrides::table(&self.settings);
         for (dimension, value) in self.space.dimensions().iter().zip(point) {
-            let number = number_of(&mut table, &dimension.name).ok_or_else(|| {
-                Error::setting(
-                    "space",
-                    &dimension.name,
-                    "the name of a setting that is a number, as --show-config prints it",
-                )
-            })?;
+            let number = number_of(&mut table, &dimension.name)
+                .ok_or_else(|| Error::UnknownSetting { name: dimension.name.clone() })?;
             *number = match number {
                 toml::Value::Integer(_) => toml::Value::Integer(value.round() as i64),
                 _ => toml::Value::Float(*value),
@@ -283,7 +278,7 @@ impl Tuning {
         match overrides::difference(&plan, &there.plan) {
             None => Ok(there),
             Some(problem) => {
-                Err(Error::OtherExperiment { path: folder.to_owned(), problem: problem.to_string() })
+                Err(Error::ExperimentMismatch { path: folder.to_owned(), problem: problem.to_string() })
             }
         }
     }
@@ -539,8 +534,8 @@ mod tests {
         let dimension =
             |name: &str, high: f64| Dimension { name: name.into(), low: 0.0, high, scale: Scale::Linear };
         for (name, high, problem) in [
-            ("model.droput", 1.0, "`space`: model.droput is not allowed"),
-            ("task", 1.0, "`space`: task"),
+            ("model.droput", 1.0, "the space has `model.droput`, which is not"),
+            ("task", 1.0, "the space has `task`, which is not"),
             ("model.dropout.mlp", 1.5, "`model.dropout.mlp`: 1.5"),
             ("batch", 64.0, "`batch`: 0"),
         ] {

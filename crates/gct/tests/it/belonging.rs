@@ -125,7 +125,7 @@ fn a_test_with_nobody_left_is_refused() {
     fs::write(&manifest, json.to_string()).unwrap();
     let old = Run::open(&home.path().join("run")).unwrap();
     assert!(evaluation(&old, &dataset, Which::Part(Part::Test)).is_ok());
-    assert!(matches!(evaluation(&old, &copy, Which::All), Err(Error::LearnedUnknown { .. })));
+    assert!(matches!(evaluation(&old, &copy, Which::All), Err(Error::TrainingUnknown { .. })));
     assert!(evaluation(&old, &copy, included(Which::All)).is_ok());
 }
 
@@ -141,7 +141,7 @@ fn data_that_got_new_identifiers_are_not_taken_for_other_patients() {
     let test = Which::default_for(&run, &renamed);
     assert_eq!(test, Which::Part(Part::Test));
     let refused = evaluation(&run, &renamed, test).unwrap_err();
-    assert!(matches!(refused, Error::NotRecognised { found: 0, .. }), "{refused}");
+    assert!(matches!(refused, Error::IdentifiersChanged { found: 0, .. }), "{refused}");
     assert!(evaluation(&run, &renamed, included(test)).is_ok());
     // Encounters with enough codes are recognised by them, wherever the data are.
     start(settings("label:d1_m1", "shallow"), &synthetic, &home.path().join("long"), None).unwrap();

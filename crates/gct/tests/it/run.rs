@@ -1,4 +1,4 @@
-//! The life of a model: trained, stopped, gone on with, evaluated, asked.
+//! The life of a model: trained, stopped, resumed, evaluated, used.
 
 use std::fs;
 use std::path::Path;
@@ -131,9 +131,10 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_it_is_offered() {
         broken[place] ^= 16;
         fs::write(&last, broken).unwrap();
         let error = resume(&dataset, &folder, None).unwrap_err();
-        let hint = error.hint().into_owned();
+        let remedy = error.remedy();
         assert!(error.to_string().contains("checkpoint-0000000009.safetensors is damaged"), "{error}");
-        assert!(hint.contains("checkpoint-0000000008.safetensors"), "{hint}");
+        let earlier = folder.join("checkpoint-0000000008.safetensors");
+        assert_eq!(remedy, gct::Remedy::ResumeEarlier { damaged: last.clone(), earlier });
     }
     fs::write(&last, &whole[..whole.len() / 2]).unwrap();
     assert!(matches!(resume(&dataset, &folder, None), Err(Error::Checkpoint { before: Some(_), .. })));
@@ -273,7 +274,10 @@ fn weights_that_are_no_numbers_end_a_run_before_they_are_kept() {
         let mut model = run.model().unwrap();
         model.weights_mut().update(|values| values.iter_mut().for_each(|value| *value *= 1e30));
         let predictor = Predictor::of_run(&run, LoadedModel::new(&model));
-        assert!(matches!(predictor.answers(&predictor.samples(&encounters)), Err(Error::NoAnswer)), "{task}");
+        assert!(
+            matches!(predictor.answers(&predictor.samples(&encounters)), Err(Error::NotFinite)),
+            "{task}"
+        );
         let mut example = predictor.example(&predictor.sample(&encounters[0]));
         if task == "diagnosis_treatment" {
             example = example.with_labels(vec![Some(true), Some(false)]);
@@ -561,7 +565,7 @@ fn vectors_that_are_not_of_numbers_are_not_written() {
     for name in ["vectors.parquet", "vectors.npy"] {
         let out = home.path().join(name);
         let written = predict::visits(&run, &dataset, Which::All, (&out, Overwrite::Refuse), &Job::silent());
-        assert!(matches!(written, Err(Error::NoAnswer)), "{written:?}");
+        assert!(matches!(written, Err(Error::NotFinite)), "{written:?}");
     }
     let mut left: Vec<_> =
         fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -86,7 +86,7 @@ fn check_prior(request: &Request, out: Option<&Path>) -> Result<()> {
     let Some(prior) = &request.prior else { return Ok(()) };
     if out.is_some_and(|out| prior.starts_with(out)) {
         let (name, value) = ("prior".into(), prior.display().to_string());
-        return Err(Error::Choice { name, value, allowed: "a place outside of the dataset".into() });
+        return Err(Error::Choice { name, value, allowed: "a path outside of the dataset".into() });
     }
     Ok(gct::files::check_file(prior, request.overwrite)?)
 }

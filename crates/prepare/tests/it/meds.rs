@@ -142,7 +142,7 @@ fn splits_are_those_of_the_source() {
     assert_eq!(parts, [validation, validation, test, train]);
     // No seed and no stratification changes it.
     let split = split::Settings { seed: 1, ..Default::default() };
-    assert!(matches!(split.check_for(&dataset), Err(gct::Error::OwnSplit)));
+    assert!(matches!(split.check_for(&dataset), Err(gct::Error::FixedSplit)));
     split::Settings { by: By::Subject, ..split }.check_for(&dataset).unwrap();
     split::Settings::default().check_for(&dataset).unwrap();
     // With one split there is nothing to take a mean over.
@@ -151,7 +151,7 @@ fn splits_are_those_of_the_source() {
     let experiment = Experiment::read(&home.path().join("several.toml"), Default::default()).unwrap();
     let out = home.path().join("out");
     let ran = experiment::run(&experiment, &dataset, &out, Share::ALL, None, &Job::silent());
-    assert!(matches!(ran, Err(gct::Error::OwnSplit)), "{ran:?}");
+    assert!(matches!(ran, Err(gct::Error::FixedSplit)), "{ran:?}");
     assert!(!out.exists());
 }
 

@@ -86,19 +86,15 @@ fn other_machines_need_a_token_and_edges_cannot_be_asked_for() {
     };
     let error =
         start("graph_reconstruction", "gct", Settings { listen: open, ..Settings::default() }).unwrap_err();
-    assert!(matches!(error, Error::TokenNeeded { .. }) && error.hint().contains("--token-file"), "{error}");
+    assert!(matches!(error, Error::TokenNeeded { .. }), "{error}");
     let settings = Settings { listen: open, token: Some(token(&home)), ..Settings::default() };
     assert!(start("graph_reconstruction", "gct", settings).is_ok());
     let error = start("graph_reconstruction", "gcn", Settings::default()).unwrap_err();
-    assert!(
-        matches!(error, Error::NeedsEdges { model: "gcn" }) && error.hint().contains("serve a run of"),
-        "{error}"
-    );
+    assert!(matches!(error, Error::NeedsEdges { model: "gcn" }), "{error}");
     let served = Served::of(&home, "graph_reconstruction");
     let taken = Settings { listen: served.address, ..Settings::default() };
     let error = start("graph_reconstruction", "gct", taken).unwrap_err();
     assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
-    assert!(error.hint().contains("another port"));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn when_the_queue_is_full_clients_are_sent_away() {
                 let answer = served.client().post_bytes("/v1/embed", request.as_bytes());
                 if answer.status == 503 {
                     assert_eq!(answer.header("retry-after"), Some("1"));
-                    assert_eq!(answer.refusal().1, "too much is being asked at the moment");
+                    assert_eq!(answer.refusal().1, "too many requests at the moment");
                 }
                 *statuses.lock().unwrap().entry(answer.status).or_default() += 1;
             });

@@ -1,4 +1,4 @@
-//! The options of every command that asks a run about encounters of a dataset.
+//! The options of every command that uses a run on encounters of a dataset: the run, the dataset, the part.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use gct::split::Part;
 use crate::terminal::{self, count};
 
 #[derive(Args)]
-pub(crate) struct AskedArguments {
+pub(crate) struct SelectionArguments {
     /// The run folder
     #[arg(value_name = "RUN")]
     run: PathBuf,
@@ -47,8 +47,8 @@ impl WhichName {
 /// The option of every command that compares predictions with the truth.
 #[derive(Args)]
 pub(crate) struct TestArguments {
-    /// Test on subjects that the run learned from too, if the dataset is not the one that it was trained on: metrics
-    /// are then too good
+    /// On another dataset than the run's own, test on subjects that the run learned from too; metrics are
+    /// then too good
     #[arg(long)]
     include_training: bool,
 }
@@ -60,7 +60,7 @@ impl TestArguments {
     }
 }
 
-impl AskedArguments {
+impl SelectionArguments {
     /// Opens the run alone.
     pub(crate) fn run(&self) -> gct::Result<Run> {
         Run::open(&self.run)
@@ -81,8 +81,9 @@ pub(crate) fn open(run: &Path, data: Option<&Path>) -> gct::Result<(Run, Dataset
     Ok((run, dataset))
 }
 
-/// How many encounters that is, for a progress bar: an estimate, since only the size of the training split is known beforehand.
-pub(crate) fn about(run: &Run, dataset: &Dataset, which: Which) -> u64 {
+/// How many encounters that is, for a progress bar. Before reading, only the size of the training split is
+/// known.
+pub(crate) fn estimate(run: &Run, dataset: &Dataset, which: Which) -> u64 {
     let all = dataset.manifest().encounters;
     let is_own = run.manifest().dataset.sha256 == dataset.manifest().files.encounters.sha256;
     let train = if is_own { run.manifest().training_encounters } else { all * 8 / 10 };
@@ -93,7 +94,7 @@ pub(crate) fn about(run: &Run, dataset: &Dataset, which: Which) -> u64 {
     }
 }
 
-/// A word about what was left out, if anything was.
+/// Lines about what was left out, if anything was.
 pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> String {
     let mut text = String::new();
     if overlap.encounters > 0 {
@@ -103,7 +104,7 @@ pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> Str
     }
     text += &overlap.warning().map(|warning| format!("warning: {warning}\n")).unwrap_or_default();
     if encounters > 0 {
-        text += &format!("{} encounters left out: they lack what is asked\n", count(encounters));
+        text += &format!("{} encounters left out: they lack what the task needs\n", count(encounters));
     }
     if unseen.codes > 0 {
         text += &format!(
@@ -115,7 +116,7 @@ pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> Str
     text
 }
 
-/// A progress bar over the encounters that are asked about.
+/// A progress bar over the selected encounters.
 pub(crate) fn progress(
     run: &Run,
     dataset: &Dataset,
@@ -123,5 +124,5 @@ pub(crate) fn progress(
     what: &'static str,
     quiet: bool,
 ) -> indicatif::ProgressBar {
-    terminal::progress(about(run, dataset, which), what, quiet)
+    terminal::progress(estimate(run, dataset, which), what, quiet)
 }
