@@ -220,8 +220,8 @@ impl Structures {
     }
 
     fn finish(self) -> Option<Structure> {
-        let figure = |place: usize| {
-            PerBlock::new(self.sums.iter().map(|sums| Some(sums[place] / self.encounters as f64)).collect())
+        let figure = |index: usize| {
+            PerBlock::new(self.sums.iter().map(|sums| Some(sums[index] / self.encounters as f64)).collect())
         };
         (self.encounters > 0 && !self.sums.is_empty()).then(|| Structure {
             kl_attention_truth: figure(0),

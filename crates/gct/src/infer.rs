@@ -106,7 +106,7 @@ struct Recognition {
     training: Training,
     dataset: PathBuf,
     /// Whether the dataset stands where the one was that was learned from.
-    in_place: bool,
+    same_path: bool,
     /// Labels of which one must be known for an encounter to be a test of anything; any will do if there are none.
     labels: Vec<usize>,
     /// Recognised in the whole dataset.
@@ -140,7 +140,7 @@ impl Recognition {
         match self.training {
             Training::Include => Ok(()),
             Training::LeaveOut if self.tests == 0 => Ok(()),
-            Training::LeaveOut if self.in_place && 2 * found < learned => {
+            Training::LeaveOut if self.same_path && 2 * found < learned => {
                 Err(Error::NotRecognised { path, found, learned })
             }
             Training::LeaveOut if self.passed == 0 => {
@@ -248,7 +248,7 @@ impl Reader {
             hasher: Hasher::new(&run.manifest().dataset.sha256, dataset),
             training,
             dataset: dataset.path().to_owned(),
-            in_place: run.is_of(dataset),
+            same_path: run.is_of(dataset),
             labels: Vec::new(),
             found: 0,
             overlap: 0,
@@ -286,20 +286,20 @@ impl Reader {
         let label = |column: &Option<usize>| column.and_then(|column| encounter.labels[column]);
         encounter.labels = self.labels.iter().map(label).collect();
         let Some(ids) = &self.ids else { return encounter };
-        // Where each code went: ids of the run may be in another order.
-        let mut places: PerKind<Vec<Option<u16>>> = PerKind::default();
+        // The new position of each code: ids of the run may be in another order.
+        let mut positions: PerKind<Vec<Option<u16>>> = PerKind::default();
         for kind in CodeKind::ALL {
             let old = std::mem::take(&mut encounter.codes[kind]);
             let translated: Vec<Option<u32>> = old.iter().map(|id| ids[kind][*id as usize]).collect();
             let mut new: Vec<u32> = translated.iter().flatten().copied().collect();
             new.sort_unstable();
             self.unseen.occurrences += (old.len() - new.len()) as u64;
-            let place = |id: Option<u32>| new.binary_search(&id?).ok().map(|place| place as u16);
-            places[kind] = translated.iter().map(|id| place(*id)).collect();
+            let position = |id: Option<u32>| new.binary_search(&id?).ok().map(|position| position as u16);
+            positions[kind] = translated.iter().map(|id| position(*id)).collect();
             encounter.codes[kind] = new;
         }
         let translate = |edges: Vec<Edge>, causes: CodeKind, effects: CodeKind| -> Vec<Edge> {
-            let end = |kind: CodeKind, place: u16| places[kind][usize::from(place)];
+            let end = |kind: CodeKind, position: u16| positions[kind][usize::from(position)];
             let edge = |edge: Edge| {
                 Some(Edge { cause: end(causes, edge.cause)?, effect: end(effects, edge.effect)? })
             };

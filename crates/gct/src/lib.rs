@@ -23,7 +23,7 @@
 //! let prior = prior::fit(&dataset, &split)?;
 //! let encounter = dataset.encounters()?.next().expect("200 encounters")?;
 //! let p = prior.matrix(&encounter, &MatrixSettings::default());
-//! let nodes = gct::graph::Nodes::of(&encounter).len();
+//! let nodes = gct::graph::NodeRanges::of(&encounter).len();
 //! assert_eq!(p.len(), nodes * nodes);
 //! # Ok::<(), gct::Error>(())
 //! ```
@@ -52,7 +52,7 @@ pub mod dataset;
 /// Train, validation and test, by subject or by encounter.
 pub mod split;
 
-/// The nodes of an encounter, its true edges, and the pairs that may be connected.
+/// An encounter as a graph: kinds of nodes, true edges, pairs that may be connected, what a model says about them.
 pub mod graph;
 
 /// What is known when a question is asked: encounters of one subject.

@@ -43,7 +43,7 @@ impl Model {
         let one = encounter(PerKind { diagnosis, treatment: Vec::new(), lab: Vec::new() });
         let explanation = self.explainer().explain(&self.explainer().predictor().sample(&one))?;
         let layers = explanation.layers().into_iter();
-        Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.part.into() }).collect())
+        Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.kind }).collect())
     }
 
     /// What it says to each question, as JSON; on this thread.
@@ -82,8 +82,7 @@ fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>
     let sample = sample(explainer, question);
     let mut explanation = explainer.explain(&sample).map_err(|_| Problem::NoAnswer)?;
     explainer.shorten(&mut explanation.answers);
-    let explanation = shape::Explanation::of(explanation, explainer.nodes(&question.encounter));
-    Ok(text(&shape::Explanation { unknown: question.unknown.clone(), ..explanation }))
+    Ok(text(&shape::Explanation::of(explanation, question.unknown.clone())))
 }
 
 fn sample<'a>(explainer: &Explainer<'_>, question: &'a Question) -> Sample<'a> {

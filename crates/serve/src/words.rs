@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gct::graph::Nodes;
+use gct::graph::{NodeKind, NodeRanges};
 use gct::question::Hide;
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use gct::run::Run;
@@ -21,7 +21,7 @@ pub(crate) struct Question {
 impl Question {
     /// How many nodes the encounter has.
     pub(crate) fn nodes(&self) -> usize {
-        Nodes::of(&self.encounter).len()
+        NodeRanges::of(&self.encounter).len()
     }
 }
 
@@ -64,11 +64,7 @@ impl Words {
             ids.dedup();
             strange.sort_unstable();
             strange.dedup();
-            let kind = match kind {
-                CodeKind::Diagnosis => shape::Kind::Diagnosis,
-                CodeKind::Treatment => shape::Kind::Treatment,
-                CodeKind::Lab => shape::Kind::Lab,
-            };
+            let kind = NodeKind::Code(kind);
             unknown.extend(strange.into_iter().map(|code| UnknownCode { kind, code: code.into_owned() }));
             ids
         });

@@ -160,7 +160,7 @@ impl Network {
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
             if let Some(decoder) = self.head.decoder() {
-                let sizes: Vec<&[usize]> = examples.iter().map(|example| &example.sizes[..]).collect();
+                let sizes: Vec<&[usize]> = examples.iter().map(|example| example.ranges.sizes()).collect();
                 return tape.edge_logits(&nodes.vectors.nodes, decoder, &sizes);
             }
             let logits = self.head.logits(tape, &nodes.vectors, examples);

@@ -119,9 +119,9 @@ fn is_npy(path: &Path) -> Result<bool> {
 /// A file of vectors in the making.
 enum VectorFile {
     Npy(npy::Writer<BufWriter<File>>, PendingFile),
-    /// With its place until the columns are known.
+    /// With its path until the columns are known.
     Parquet {
-        place: (std::path::PathBuf, Overwrite),
+        target: (std::path::PathBuf, Overwrite),
         width: usize,
         table: Option<Box<TableFile>>,
     },
@@ -136,7 +136,7 @@ impl VectorFile {
             return Ok(VectorFile::Npy(writer, pending));
         }
         crate::files::check_file(path, overwrite)?;
-        Ok(VectorFile::Parquet { place: (path.to_owned(), overwrite), width, table: None })
+        Ok(VectorFile::Parquet { target: (path.to_owned(), overwrite), width, table: None })
     }
 
     fn write<'a>(
@@ -148,7 +148,7 @@ impl VectorFile {
             VectorFile::Npy(writer, pending) => {
                 vectors.try_for_each(|vector| writer.row(vector)).on("write", pending.target())
             }
-            VectorFile::Parquet { place, width, table } => {
+            VectorFile::Parquet { target, width, table } => {
                 let values = Float32Array::from_iter_values(vectors.flatten().copied());
                 let element = Arc::new(Field::new("element", DataType::Float32, false));
                 let list = FixedSizeListArray::new(element, *width as i32, Arc::new(values), None);
@@ -157,7 +157,7 @@ impl VectorFile {
                     .expect("the columns of a table are of one length");
                 let table = match table {
                     Some(table) => table,
-                    none => none.insert(Box::new(TableFile::create(&place.0, place.1, batch.schema())?)),
+                    none => none.insert(Box::new(TableFile::create(&target.0, target.1, batch.schema())?)),
                 };
                 table.write(&batch)
             }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::{self, Dataset};
 use crate::error::{Error, Result};
 use crate::files::Overwrite;
-use crate::graph::Nodes;
+use crate::graph::NodeRanges;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
 use finder::Finder;
@@ -190,34 +190,35 @@ impl Pairs {
         self.starts[cause as usize]..self.starts[cause as usize + 1]
     }
 
-    /// Where a pair is, if it was seen.
-    fn place(&self, cause: u32, effect: u32) -> Option<usize> {
+    /// The index of a pair, if it was seen.
+    fn index(&self, cause: u32, effect: u32) -> Option<usize> {
         let row = self.row(cause);
         let position = self.finder.find(cause, effect, &self.effects[row.clone()])?;
         Some(row.start + position)
     }
 
     fn count(&self, cause: u32, effect: u32) -> u32 {
-        self.place(cause, effect).map_or(0, |place| self.counts[place])
+        self.index(cause, effect).map_or(0, |index| self.counts[index])
     }
 
-    /// The counts of one cause with several effects. All places are found before the first count is read, and what is not there is
+    /// The counts of one cause with several effects. All positions are found before the first count is read, and what is not there is
     /// read too and thrown away: counts are far apart in memory, and so many can be on their way at once.
     fn counts_of(&self, cause: u32, effects: &[u32], counts: &mut Vec<u32>) {
         const NOWHERE: u32 = u32::MAX;
         let row = self.row(cause);
         let (row_effects, row_counts) = (&self.effects[row.clone()], &self.counts[row]);
-        let place = |effect: &u32| {
+        let position = |effect: &u32| {
             self.finder.find(cause, *effect, row_effects).map_or(NOWHERE, |position| position as u32)
         };
         counts.clear();
-        counts.extend(effects.iter().map(place));
+        counts.extend(effects.iter().map(position));
         let Some(last) = row_counts.len().checked_sub(1) else {
             return counts.fill(0);
         };
-        for place in counts {
-            let count = row_counts[last.min(*place as usize)];
-            *place = if *place == NOWHERE { 0 } else { count };
+        // Each position becomes its count.
+        for number in counts {
+            let count = row_counts[last.min(*number as usize)];
+            *number = if *number == NOWHERE { 0 } else { count };
         }
     }
 }
@@ -312,7 +313,7 @@ impl Prior {
         self.diagnosis_treatment.effects.len() + self.treatment_lab.effects.len()
     }
 
-    /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`Nodes`].
+    /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`NodeRanges`].
     ///
     /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what [`Cells`] say; visit-diagnosis
     /// cells and the diagonal are a scalar; all else is zero. Rows are then scaled to sum to 1.
@@ -321,7 +322,7 @@ impl Prior {
     /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were not learned
     /// that the cells need.
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
-        let nodes = Nodes::of(encounter);
+        let nodes = NodeRanges::of(encounter);
         let len = nodes.len();
         let [diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
         let mut matrix = vec![0.0f32; len * len];
@@ -350,10 +351,10 @@ impl Prior {
                 let hidden = settings.hidden.filter(|_| cause_kind == CodeKind::Diagnosis);
                 let causes = &encounter.codes[cause_kind];
                 for (j, &effect) in (first_effect..).zip(effects) {
-                    let strength = |(place, &cause): (usize, &u32)| match hidden {
+                    let strength = |(position, &cause): (usize, &u32)| match hidden {
                         // Whoever is hidden explains nothing, so that the others show no trace of it.
-                        Some(hidden) if hidden.position == place => 0.0,
-                        _ => pairs.place(cause, effect).map_or(0.0, |place| pairs.strengths[place]),
+                        Some(hidden) if hidden.position == position => 0.0,
+                        _ => pairs.index(cause, effect).map_or(0.0, |index| pairs.strengths[index]),
                     };
                     strengths.clear();
                     strengths.extend(causes.iter().enumerate().map(strength));

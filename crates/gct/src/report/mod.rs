@@ -17,18 +17,18 @@ use cells::{Numbers, Overlap, is_small};
 use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
-pub use links::Link;
+pub use links::CodeLink;
 pub use map::Map;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
+use crate::graph::{LayerKind, NodeKind};
 use crate::infer::{LoadedModel, TestSet, Which};
 use crate::metric::{Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
 use crate::paper;
-use crate::picture::Part as LayerPart;
 use crate::predict::Explainer;
 use crate::question::Question;
 use crate::record::{CodeKind, Encounter, PerKind};
@@ -123,7 +123,7 @@ pub struct RunReport {
     encounters: Vec<Row>,
     matrices: Option<String>,
     structure: Option<StructureFigures>,
-    links: Vec<Link>,
+    links: Vec<CodeLink>,
     map: Option<Map>,
     /// The encounters themselves, for a server to ask about.
     #[serde(skip)]
@@ -197,7 +197,7 @@ struct Codes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct LayerName {
     name: String,
-    kind: LayerPart,
+    kind: LayerKind,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -257,10 +257,10 @@ fn asked_about(looked: &Looked<'_>, asked: u64) -> impl PartialEq {
 /// The same number for those that are the same, counted from 0.
 fn groups(about: &[impl PartialEq]) -> Vec<usize> {
     let mut firsts: Vec<usize> = Vec::new();
-    let group = |place: usize| {
-        let found = firsts.iter().position(|first| about[*first] == about[place]);
+    let group = |index: usize| {
+        let found = firsts.iter().position(|first| about[*first] == about[index]);
         found.unwrap_or_else(|| {
-            firsts.push(place);
+            firsts.push(index);
             firsts.len() - 1
         })
     };
@@ -399,7 +399,7 @@ fn structure(evaluation: &Evaluation, layers: &[LayerName], min_cell: u64) -> Op
     Some(StructureFigures {
         blocks: layers
             .iter()
-            .filter(|layer| layer.kind != LayerPart::Probability)
+            .filter(|layer| layer.kind != LayerKind::Probability)
             .map(|layer| layer.name.clone())
             .collect(),
         kl_attention_truth: structure.kl_attention_truth.blocks.clone(),
@@ -417,22 +417,22 @@ struct Told {
     codes: Vec<(CodeKind, u32)>,
     /// How many encounters have each of them.
     counts: Vec<u64>,
-    /// Where each of all codes is among them.
-    places: Vec<Option<usize>>,
+    /// The index of each of all codes among them.
+    indices: Vec<Option<usize>>,
 }
 
 impl Told {
     fn new(run: &Run, min_cell: u64) -> Self {
-        let (mut codes, mut counts, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut codes, mut counts, mut indices) = (Vec::new(), Vec::new(), Vec::new());
         for kind in CodeKind::ALL {
             for (id, code) in (0..).zip(&run.vocabulary()[kind]) {
                 let is_told = code.count >= min_cell;
-                places.push(is_told.then_some(codes.len()));
+                indices.push(is_told.then_some(codes.len()));
                 codes.extend(is_told.then_some((kind, id)));
                 counts.extend(is_told.then_some(code.count));
             }
         }
-        Told { min_cell, codes, counts, places }
+        Told { min_cell, codes, counts, indices }
     }
 
     fn names(&self, run: &Run) -> Codes {
@@ -440,7 +440,7 @@ impl Told {
         let encounters = run.manifest().dataset.encounters;
         for ((kind, id), count) in self.codes.iter().zip(&self.counts) {
             let code = &run.vocabulary()[*kind][*id as usize];
-            names.kind.push(1 + *kind as u8);
+            names.kind.push(NodeKind::Code(*kind).index() as u8);
             names.code.push(code.code.clone());
             names.description.push(code.description.clone());
             names.count.push(cells::is_told(*count, encounters, self.min_cell).then_some(*count));
@@ -450,12 +450,12 @@ impl Told {
 
     /// Links between codes that are told; not one that tells, beside the counts of its codes, that few
     /// encounters lack it.
-    fn links(&self, links: Vec<Link>, asked: u64) -> Vec<Link> {
-        let link = |link: Link| {
-            let (cause, effect) = (self.places[link.cause]?, self.places[link.effect]?);
+    fn links(&self, links: Vec<CodeLink>, asked: u64) -> Vec<CodeLink> {
+        let link = |link: CodeLink| {
+            let (cause, effect) = (self.indices[link.cause]?, self.indices[link.effect]?);
             let wholes = [self.counts[cause], self.counts[effect], asked];
             let is_told = |all: &u64| cells::is_told(link.encounters, *all, self.min_cell);
-            wholes.iter().all(is_told).then_some(Link { cause, effect, ..link })
+            wholes.iter().all(is_told).then_some(CodeLink { cause, effect, ..link })
         };
         links.into_iter().filter_map(link).collect()
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gct::dataset::{Dataset, Source, Writer};
 use gct::files::Overwrite;
-use gct::graph::Nodes;
+use gct::graph::NodeRanges;
 use gct::prior::{self, Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use gct::split::{By, Part, Split};
@@ -97,7 +97,7 @@ proptest! {
         hide: prop::sample::Index,
     ) {
         let probe = encounter(0, probe);
-        let nodes = Nodes::of(&probe);
+        let nodes = NodeRanges::of(&probe);
         let len = nodes.len();
         let diagnoses = probe.codes.diagnosis.len();
         let hide = |rule| (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });

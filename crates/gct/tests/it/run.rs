@@ -206,7 +206,7 @@ fn the_structure_of_gcn_is_the_true_one() {
     let entropies: Vec<f64> = (dataset.encounters().unwrap())
         .map(|encounter| {
             let encounter = encounter.unwrap();
-            let nodes = gct::graph::Nodes::of(&encounter).len();
+            let nodes = gct::graph::NodeRanges::of(&encounter).len();
             let adjacency = gct::graph::adjacency(&encounter).unwrap();
             let neighbours = |row: &[bool]| row.iter().filter(|edge| **edge).count();
             adjacency.chunks(nodes).map(|row| (neighbours(row) as f64 + 1.0).ln()).sum::<f64>() / nodes as f64

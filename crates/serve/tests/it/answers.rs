@@ -1,8 +1,9 @@
+use gct::graph::{LayerKind, NodeKind, NodeRanges};
 use gct::predict::Explainer;
 use gct::question::Hide;
-use gct::record::{Encounter, PerKind};
+use gct::record::{CodeKind, Encounter, PerKind};
 use gct::run::Run;
-use gct_serve::shape::{Answer, Embeddings, Explanations, Kind, LayerKind, Predictions, UnknownCode};
+use gct_serve::shape::{Answer, Embeddings, Explanations, Predictions, UnknownCode};
 use serde_json::{Value, json};
 
 use crate::home::{RUNS, Served, by_codes, home};
@@ -78,18 +79,18 @@ fn explanations_have_the_layers_that_the_model_has() {
         for (explanation, encounter) in got.explanations.iter().zip(&encounters) {
             let whole = explainer.explain(&explainer.predictor().sample(encounter)).unwrap();
             let nodes = explanation.nodes.len();
-            assert_eq!(nodes, gct::graph::Nodes::of(encounter).len());
+            assert_eq!(nodes, NodeRanges::of(encounter).len());
             assert_eq!(
                 (explanation.nodes[0].kind, explanation.nodes[0].code.as_str()),
-                (Kind::Visit, "visit")
+                (NodeKind::Visit, "visit")
             );
-            assert_eq!(explanation.hidden, whole.hidden);
+            assert_eq!(explanation.hidden, whole.structure.hidden());
             assert_eq!(explanation.edges, None);
             assert_eq!(explanation.answers, expected(&explainer, encounter, Hide::ByEncounter));
             assert!(explanation.nodes.iter().all(|node| !node.code.contains("hidden")), "codes are codes");
             let layers: Vec<&str> = explanation.layers.iter().map(|layer| layer.name.as_str()).collect();
             assert_eq!(layers, names(task));
-            let matrices = whole.structure.layers.iter().map(|layer| &layer.attention);
+            let matrices = whole.structure.layers.iter().map(|layer| &layer.matrix);
             for (layer, matrix) in explanation.layers.iter().zip(matrices.chain(&whole.connected)) {
                 assert_eq!(&layer.matrix.concat(), matrix, "{task} {}", layer.name);
             }
@@ -145,10 +146,10 @@ fn codes_that_the_run_does_not_know_are_told_and_left_out() {
     let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(got.predictions[0].answers, got.predictions[1].answers);
     assert_eq!(got.predictions[0].unknown, []);
-    let unknown = |kind, code: &str| UnknownCode { kind, code: code.into() };
+    let unknown = |kind, code: &str| UnknownCode { kind: NodeKind::Code(kind), code: code.into() };
     let expected = [
-        unknown(Kind::Diagnosis, "no such code"),
-        unknown(Kind::Lab, known["diagnosis"][0].as_str().unwrap()),
+        unknown(CodeKind::Diagnosis, "no such code"),
+        unknown(CodeKind::Lab, known["diagnosis"][0].as_str().unwrap()),
     ];
     assert_eq!(got.predictions[1].unknown, expected);
     let counted = served.client().get("/metrics");
