@@ -347,6 +347,15 @@ pub enum Error {
         missing: &'static str,
     },
 
+    /// An encounter in memory that a run cannot be asked about.
+    #[error("the encounter at index {index} of those given {problem}")]
+    EncounterRefused {
+        /// Its index, from 0.
+        index: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// Predictions that the columns of MEDS cannot hold.
     #[error("these predictions cannot be written as MEDS: {problem}")]
     NotMeds {
@@ -419,6 +428,7 @@ impl Error {
             Error::NothingToAsk { .. } => "choose another task with --task, or a dataset that has it",
             Error::NoSuchEncounter => "give an id of the column `encounter_id` of encounters.parquet",
             Error::CannotAsk { .. } => "choose another encounter",
+            Error::EncounterRefused { .. } => "leave it out, or make it with `Run::encounter`",
             Error::UnknownName { known, .. } if known.is_empty() => {
                 "make the dataset again with labels: `gct prepare` joins your own with --labels FILE"
             }
@@ -624,7 +634,8 @@ mod tests {
             Some(Error::Stopped { .. }) => Error::NoAnswer,
             Some(Error::NoAnswer) => Error::NoSuchEncounter,
             Some(Error::NoSuchEncounter) => Error::CannotAsk { missing: "edges" },
-            Some(Error::CannotAsk { .. }) => Error::NotMeds { problem: "a subject is no number" },
+            Some(Error::CannotAsk { .. }) => Error::EncounterRefused { index: 3, problem },
+            Some(Error::EncounterRefused { .. }) => Error::NotMeds { problem: "a subject is no number" },
             Some(Error::NotMeds { .. }) => {
                 Error::UnknownName { what: "task", name: "t".into(), known: vec!["u".into()] }
             }
@@ -647,7 +658,7 @@ mod tests {
             count += 1;
             error = after(Some(&one));
         }
-        assert_eq!(count, 42, "one of each");
+        assert_eq!(count, 43, "one of each");
     }
 
     #[test]

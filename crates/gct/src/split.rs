@@ -245,12 +245,7 @@ mod tests {
         Encounter {
             id: EncounterId::new(id),
             subject: SubjectId::new(subject),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind::default(),
-            edges: None,
-            labels: vec![],
+            ..Encounter::new(PerKind::default())
         }
     }
 

@@ -44,6 +44,12 @@ pub struct Encounter<'a> {
 #[derive(Serialize, Deserialize)]
 pub struct Code<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
+impl AsRef<str> for Code<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 /// What `/v1/predict` answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Predictions {

@@ -587,13 +587,7 @@ mod tests {
         let encounters: Vec<Encounter> = (0..3000)
             .map(|row| Encounter {
                 id: EncounterId::new(format!("e{row}")),
-                subject: SubjectId::new("s"),
-                start: None,
-                prediction_time: None,
-                part: None,
-                codes: PerKind::default(),
-                edges: None,
-                labels: vec![],
+                ..Encounter::new(PerKind::default())
             })
             .collect();
         let mut writer = Writer::create(&folder, Overwrite::Refuse, Vocabulary::default(), vec![]).unwrap();

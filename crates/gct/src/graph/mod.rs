@@ -176,23 +176,17 @@ pub fn code_of(encounter: &Encounter, node: usize) -> Option<(CodeKind, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Edge, Edges, EncounterId, SubjectId};
+    use crate::record::{Edge, Edges};
 
     /// The visit (0), two diagnoses (1, 2), two treatments (3, 4), one lab (5); both diagnoses ordered treatment 4,
     /// which measured the lab; treatment 3 is nobody's.
     fn encounter() -> Encounter {
         Encounter {
-            id: EncounterId::new("e"),
-            subject: SubjectId::new("s"),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind { diagnosis: vec![3, 7], treatment: vec![0, 9], lab: vec![4] },
             edges: Some(Edges {
                 diagnosis_treatment: vec![Edge { cause: 0, effect: 1 }, Edge { cause: 1, effect: 1 }],
                 treatment_lab: vec![Edge { cause: 1, effect: 0 }],
             }),
-            labels: vec![],
+            ..Encounter::new(PerKind { diagnosis: vec![3, 7], treatment: vec![0, 9], lab: vec![4] })
         }
     }
 

@@ -20,7 +20,7 @@ pub use gct_kernels::tape::Pool;
 use gct_kernels::weights::Weights;
 
 use crate::batch::{EmbeddingRows, Example};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 
@@ -42,6 +42,7 @@ pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
 pub use config::Config;
 pub use feed_forward::{DeepConfig, ShallowConfig};
+pub(crate) use frozen::LoadedModel;
 pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
@@ -172,19 +173,7 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If edges are needed and not known.
     pub fn check_data(&self, edges_are_known: bool) -> Result<()> {
-        match (edges_are_known, self.network.head.learns_edges()) {
-            (false, _) if self.network.config.needs_edges() => Err(Error::setting(
-                "model",
-                self.network.config.name(),
-                "a model that is not given the true edges, because the data have none; try gct or gcn_p",
-            )),
-            (false, true) => Err(Error::setting(
-                "head",
-                "edges",
-                "labels or hidden_diagnosis, because the data have no edges to learn from",
-            )),
-            _ => Ok(()),
-        }
+        self.network.check_data(edges_are_known)
     }
 
     /// A pass over a whole batch without dropout.

@@ -14,7 +14,7 @@ use super::npy;
 use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{Overwrite, PendingFile};
-use crate::infer::{LoadedModel, Predictor, Reader, Which, in_rounds};
+use crate::infer::{Predictor, Reader, Which, in_rounds};
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
 
@@ -30,11 +30,8 @@ pub fn visits(
     out: (&Path, Overwrite),
     progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Written> {
-    let model = run.model()?;
-    if model.config().needs_edges() {
-        model.check_data(dataset.manifest().with_edges > 0)?;
-    }
-    let predictor = Predictor::of_run(run, LoadedModel::new(&model));
+    let predictor = Predictor::of_run(run)?;
+    predictor.check_given(dataset)?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     let mut rows = 0;
     if is_npy(out.0)? {
@@ -52,16 +49,12 @@ pub fn visits(
         }
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
-    let mut file = VectorFile::create(out, rows, model.width())?;
+    let mut file = VectorFile::create(out, rows, run.settings().model.width())?;
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.
     file.write(names(&[]), std::iter::empty())?;
     written.left_out = in_rounds(&mut reader, can_ask, |encounters| {
-        let vectors = predictor
-            .map(&predictor.samples(encounters), |model, examples, pool| model.visits(examples, pool));
-        if !vectors.iter().flatten().all(|value| value.is_finite()) {
-            return Err(Error::NoAnswer);
-        }
+        let vectors = predictor.vectors(&predictor.samples(encounters))?;
         file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;
         progress(written.encounters)

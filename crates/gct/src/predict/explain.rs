@@ -4,7 +4,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
 use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
-use crate::infer::{LoadedModel, Predictor, Reader, Which};
+use crate::infer::{Predictor, Reader, Which};
 use crate::model::{Config, PriorRole};
 use crate::question::Answer;
 use crate::record::{Code, CodeKind};
@@ -14,8 +14,8 @@ use crate::sample::Sample;
 /// How many connected pairs are told where there is no room for all: an encounter may have thousands.
 const PAIRS: usize = 30;
 
-/// What a model believes.
-#[derive(Debug, Clone)]
+/// What a model believes about an encounter.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The nodes, the attention of each block, the true edges where they are known.
     pub structure: Structure,
@@ -44,13 +44,10 @@ pub fn explain(
     encounter: Option<&str>,
     progress: &dyn Fn() -> Result<()>,
 ) -> Result<Explanation> {
-    let model = run.model()?;
-    let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
-    if model.config().needs_edges() {
-        model.check_data(dataset.manifest().with_edges > 0)?;
-    }
-    let explainer = Explainer::of(run, LoadedModel::new(&model));
+    let explainer = Explainer::new(run)?;
     let predictor = explainer.predictor();
+    let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
+    predictor.check_given(dataset)?;
     let mut found = None;
     for candidate in Reader::new(run, dataset, which)? {
         let candidate = candidate?;
@@ -80,17 +77,12 @@ pub struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// Loads the model.
+    /// Loads the model, unless the run has it already.
     ///
     /// # Errors
     /// If the run has no model, or its file is damaged.
     pub fn new(run: &'a Run) -> Result<Self> {
-        Ok(Explainer::of(run, LoadedModel::new(&run.model()?)))
-    }
-
-    /// The same with the model of the run that was loaded before.
-    pub fn of(run: &'a Run, loaded: LoadedModel) -> Self {
-        Explainer { run, predictor: Predictor::of_run(run, loaded) }
+        Ok(Explainer { run, predictor: Predictor::of_run(run)? })
     }
 
     /// The model with what it takes to ask it.

@@ -3,6 +3,7 @@
 
 mod embed;
 mod explain;
+mod memory;
 mod npy;
 mod score;
 

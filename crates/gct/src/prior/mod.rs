@@ -492,7 +492,7 @@ mod tests {
     use super::*;
 
     fn encounter(diagnosis: &[u32], treatment: &[u32], lab: &[u32]) -> Encounter {
-        Encounter::bare(PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() })
+        Encounter::new(PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() })
     }
 
     /// Four encounters: diagnosis 0 is in all, treatment 0 in three of them, lab 0 in one.

@@ -9,7 +9,7 @@ use super::answer::{Answer, probability};
 use super::head::HeadConfig;
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
-use crate::graph::{self, NodeRanges};
+use crate::graph::{self, Link, NodeRanges};
 use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
@@ -56,6 +56,16 @@ pub(super) fn probabilities(nodes: usize, logits: &[f32]) -> Vec<f32> {
         (matrix[i * nodes + j], matrix[j * nodes + i]) = (probability, probability);
     }
     matrix
+}
+
+/// How probable an edge is, for each pair that M allows.
+pub(super) fn links(sample: &Sample<'_>, logits: &[f32]) -> Vec<Link> {
+    let nodes = NodeRanges::of(sample.encounter());
+    graph::pairs(nodes.len())
+        .zip(logits)
+        .filter(|((i, j), _)| nodes.allowed(*i, *j))
+        .map(|((from, to), logit)| Link { from, to, weight: probability(*logit) })
+        .collect()
 }
 
 /// The kind and the code of a node.
@@ -163,7 +173,7 @@ mod tests {
     #[test]
     fn connected_pairs_are_of_codes_and_the_most_probable_come_first() {
         let encounter =
-            Encounter::bare(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
+            Encounter::new(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
         let code = |code: &str| Code { code: code.into(), description: None, count: 1 };
         let vocabulary =
             PerKind { diagnosis: vec![code("D")], treatment: vec![code("T"), code("U")], lab: vec![] };

@@ -33,7 +33,7 @@ mod labels;
 mod table;
 mod tally;
 
-pub use answer::Answer;
+pub use answer::{Answer, Prediction};
 pub use head::HeadConfig;
 pub(crate) use head::{Backbone, Head, NodeVectors, Output};
 pub use hidden_diagnosis::Hide;
@@ -318,6 +318,15 @@ impl Question {
         }
     }
 
+    /// What logits say of a sample, in probabilities.
+    pub(crate) fn prediction(&self, sample: &Sample<'_>, logits: &[f32]) -> Prediction {
+        match self {
+            Question::Edges => Prediction::Edges(edges::links(sample, logits)),
+            Question::Labels(_) => Prediction::Labels(labels::probabilities(logits)),
+            Question::HiddenDiagnosis => hidden_diagnosis::prediction(sample, logits),
+        }
+    }
+
     /// How probable an edge between two nodes is, where that is what is asked: a symmetric matrix, row after row.
     pub(crate) fn edge_probabilities(&self, nodes: usize, logits: &[f32]) -> Option<Vec<f32>> {
         match self {
@@ -429,7 +438,7 @@ mod tests {
     fn only_encounters_with_an_answer_are_learned_from() {
         let encounter = |labels: &[Option<bool>]| Encounter {
             labels: labels.to_vec(),
-            ..Encounter::bare(PerKind::default())
+            ..Encounter::new(PerKind::default())
         };
         assert!(!Question::Edges.has_answer(&encounter(&[])), "no edges");
         assert!(!Question::HiddenDiagnosis.has_answer(&encounter(&[])), "no diagnosis");

@@ -100,7 +100,7 @@ mod tests {
 
     /// The visit (0), a diagnosis (1), two treatments (2, 3), a lab (4).
     fn encounter() -> Encounter {
-        Encounter::bare(PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] })
+        Encounter::new(PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] })
     }
 
     fn code(kind: CodeKind, id: u32) -> u32 {

@@ -24,7 +24,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
 use crate::graph::{LayerKind, NodeKind};
-use crate::infer::{LoadedModel, TestSet, Which};
+use crate::infer::{TestSet, Which};
 use crate::metric::{Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
@@ -270,11 +270,9 @@ fn groups(about: &[impl PartialEq]) -> Vec<usize> {
 fn of_run(looked: &Looked<'_>, options: Options, progress: &dyn Fn(u64) -> Result<()>) -> Result<RunReport> {
     let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
-    let loaded = LoadedModel::new(&model);
-    let mut gathering = Gathering::new(Explainer::of(run, loaded.clone()), options);
+    let mut gathering = Gathering::new(Explainer::new(run)?, options);
     let evaluation = evaluate::with(
         run,
-        (&model, loaded),
         dataset,
         *test_set,
         options.bootstrap,

@@ -28,12 +28,7 @@ fn encounter(number: usize, codes: PerKind<Vec<u32>>) -> Encounter {
         id: EncounterId::new(format!("e{number}")),
         // Every third subject has several encounters.
         subject: SubjectId::new(format!("s{}", number / 3 * 3)),
-        start: None,
-        prediction_time: None,
-        part: None,
-        codes,
-        edges: None,
-        labels: vec![],
+        ..Encounter::new(codes)
     }
 }
 

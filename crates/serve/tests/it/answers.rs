@@ -47,14 +47,10 @@ fn embeddings_are_those_of_the_library_to_the_bit() {
     let home = home();
     for (task, _) in RUNS {
         let (run, served) = (home.run(task), Served::of(&home, task));
-        let (explainer, encounters) = (Explainer::new(&run).unwrap(), home.encounters(&run, 20));
+        let encounters = home.encounters(&run, 20);
         let answer = served.client().post("/v1/embed", &request(&run, &encounters));
         let got: Embeddings = serde_json::from_slice(&answer.body).unwrap();
-        let vectors = explainer
-            .predictor()
-            .map(&explainer.predictor().samples(&encounters), |model, examples, pool| {
-                model.visits(examples, pool)
-            });
+        let vectors = run.embed(&encounters).unwrap();
         let got: Vec<Vec<f32>> = got.embeddings.into_iter().map(|embedding| embedding.vector).collect();
         assert_eq!(got, vectors, "{task}");
         assert_eq!(got[0].len(), 16);
@@ -77,7 +73,7 @@ fn explanations_have_the_layers_that_the_model_has() {
         let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
         let model = served.client().get("/v1/model").json();
         for (explanation, encounter) in got.explanations.iter().zip(&encounters) {
-            let whole = explainer.explain(&explainer.predictor().sample(encounter)).unwrap();
+            let whole = run.explain(encounter).unwrap();
             let nodes = explanation.nodes.len();
             assert_eq!(nodes, NodeRanges::of(encounter).len());
             assert_eq!(
@@ -173,7 +169,7 @@ fn an_encounter_without_codes_is_a_visit() {
             assert_eq!(answer.status, 200, "{task} {path} {answer:?}");
         }
         let explainer = Explainer::new(&run).unwrap();
-        let none = Encounter { codes: PerKind::default(), ..home.encounters(&run, 1).remove(0) };
+        let none = Encounter::new(PerKind::default());
         if task != "masked_diagnosis" {
             let answer = served.client().post("/v1/predict", &empty);
             let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
