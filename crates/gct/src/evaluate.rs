@@ -1,4 +1,4 @@
-//! How good a model is: figures with intervals, and how near its attention is to the true structure (Section 4.6).
+//! How good a model is: metrics with intervals, and how near its attention is to the true structure (Section 4.6).
 
 use serde::Serialize;
 

@@ -53,7 +53,30 @@ use network::{Network, NodeStates};
 pub use step::{Learning, Progress, Trainer};
 pub use transformer::TransformerConfig;
 
-/// A model with its head and its weights.
+/// A model with its head and its weights. It learns and is saved; what is asked about encounters is asked of a [`Frozen`]
+/// one.
+///
+/// ```
+/// use gct::batch::{EmbeddingRows, Encoding};
+/// use gct::model::{Config, Model, Pool};
+/// use gct::prior::{Counter, PriorSettings};
+/// use gct::question::{HeadConfig, Hide, Question};
+/// use gct::record::{Encounter, PerKind};
+///
+/// // A vocabulary of six diagnoses, four treatments and two labs, and one encounter to count.
+/// let encounter = Encounter::new(PerKind { diagnosis: vec![0, 5], treatment: vec![3], lab: vec![1] });
+/// let mut counter = Counter::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
+/// counter.add(&encounter);
+/// let (prior, settings) = (counter.finish(), PriorSettings::default());
+/// let rows = EmbeddingRows::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
+/// let encoding = Encoding { rows, prior: &prior, settings };
+///
+/// let model = Model::<f32>::new(&Config::named("gct")?, &HeadConfig::HiddenDiagnosis, rows, 0)?;
+/// let sample = Question::HiddenDiagnosis.sample(&encounter, Hide::Position(1));
+/// let logits = model.frozen().answers(&[encoding.example(&sample)], &mut Pool::default());
+/// assert_eq!(logits[0].len(), 6, "one for each diagnosis");
+/// # Ok::<(), gct::Error>(())
+/// ```
 pub struct Model<T> {
     network: Network,
     rows: EmbeddingRows,

@@ -140,7 +140,29 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
     }
 }
 
-/// Conditional probabilities between codes, as counts.
+/// Conditional probabilities between codes, as counts. [`fit`] counts the training split of a dataset, [`Counter`]
+/// encounters in memory.
+///
+/// ```
+/// use gct::graph::NodeRanges;
+/// use gct::prior::{Counter, MatrixSettings};
+/// use gct::record::{Encounter, PerKind};
+///
+/// let encounter = |treatment: &[u32]| {
+///     Encounter::new(PerKind { diagnosis: vec![0], treatment: treatment.to_vec(), lab: vec![] })
+/// };
+/// let mut counter = Counter::new(PerKind { diagnosis: 1, treatment: 2, lab: 0 });
+/// counter.add(&encounter(&[0]));
+/// counter.add(&encounter(&[0, 1]));
+/// let prior = counter.finish();
+/// assert_eq!(prior.treatment_given_diagnosis(1, 0), 0.5);
+///
+/// // P over the nodes visit, diagnosis and treatment, row after row; every row sums to 1.
+/// let asked = encounter(&[1]);
+/// let p = prior.matrix(&asked, &MatrixSettings::default());
+/// assert_eq!(p.len(), NodeRanges::of(&asked).len().pow(2));
+/// assert_eq!(p[3..6], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     encounters: u64,

@@ -43,6 +43,20 @@ pub use table::TableOptions;
 pub(crate) use tally::Tally;
 
 /// What is asked of a model. Its text form is the name of the task.
+///
+/// ```
+/// use gct::question::{Labels, Question};
+///
+/// let question: Question = "graph_reconstruction".parse()?;
+/// assert_eq!(question, Question::Edges);
+/// // Any label of a dataset can be asked for.
+/// let labels = ["died".to_owned(), "readmission".to_owned()];
+/// let question = Question::named("died", &labels)?;
+/// assert_eq!(question, Question::Labels(Labels::Named("died".into())));
+/// assert_eq!(question.to_string(), "label:died");
+/// assert_eq!((question.labels(), question.chosen_by()), (vec!["died".to_owned()], "aucpr"));
+/// # Ok::<(), gct::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Question {

@@ -160,7 +160,41 @@ pub struct Files {
     pub learned: Option<FileEntry>,
 }
 
-/// A run: all of it but the weights.
+/// A run: a trained model with its vocabulary, its settings and what P is computed from. Weights are loaded when they are
+/// first needed, and then kept.
+///
+/// ```
+/// # use std::sync::atomic::AtomicBool;
+/// use gct::infer::{Reader, Which};
+/// use gct::metric::Bootstrap;
+/// use gct::question::Prediction;
+/// use gct::run::{Run, Settings};
+/// use gct::split::Part;
+/// # use gct::dataset::Dataset;
+/// # use gct::files::Overwrite;
+/// # let home = tempfile::tempdir().unwrap();
+/// # let (data, folder, stop) = (home.path().join("data"), home.path().join("run"), AtomicBool::new(false));
+/// # let records = gct::ingest::synthetic::Settings { encounters: 200, ..Default::default() };
+/// # gct::synth::run(&records, &data, Overwrite::Refuse, &stop, &|_| {})?;
+/// # let dataset = Dataset::open(&data)?;
+/// # let settings = Settings { steps: 3, ..Settings::paper("diagnosis_treatment".parse()?, "gct", "synthetic")? };
+/// # let mut quiet = |_: gct::train::Event<'_>| {};
+/// # let watch = gct::train::Watch::new(&mut quiet, &stop);
+/// # gct::train::start(settings, &dataset, &folder, Overwrite::Refuse, watch)?;
+///
+/// let run = Run::open(&folder)?;
+/// // Encounters of a dataset with the code ids and the labels of the run.
+/// let test = Reader::new(&run, &dataset, Which::Part(Part::Test))?.collect::<gct::Result<Vec<_>>>()?;
+///
+/// let evaluation = run.evaluate(&test, Bootstrap::default())?;
+/// println!("log loss {:?}", evaluation.scores.value("log_loss"));
+/// for (prediction, vector) in run.predict(&test)?.iter().zip(run.embed(&test)?) {
+///     let Prediction::Labels(probabilities) = prediction else { unreachable!("labels are asked for") };
+///     assert_eq!(probabilities.len(), run.settings().task.labels().len());
+///     assert_eq!(vector.len(), run.settings().model.width());
+/// }
+/// # Ok::<(), gct::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Run {
     folder: PathBuf,
