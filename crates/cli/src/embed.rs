@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         bar.finish_and_clear();
         (run, written?)
     };
-    let width = run.model()?.width();
+    let width = run.settings().model.width();
     if arguments.json {
         return Ok(terminal::print_json(&json!({
             "out": arguments.output.out,

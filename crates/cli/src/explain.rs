@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use gct::files::{self, Overwrite};
-use gct::picture::{self, Kind};
+use gct::graph::{Link, NodeKind};
+use gct::picture;
 use gct::predict::{Explanation, explain};
+use gct::record::CodeKind;
 use serde_json::json;
 
 use crate::terminal::refusal;
@@ -146,15 +148,15 @@ fn layer(explanation: &Explanation, block: Option<usize>) -> Result<usize> {
 pub(crate) fn node(explanation: &Explanation, code: Option<&str>) -> Result<usize> {
     let structure = &explanation.structure;
     if let Some(code) = code {
-        let named = |label: &str| label == code || label.strip_suffix(" (hidden)") == Some(code);
-        let found = structure.nodes.iter().position(|node| named(&node.label));
+        let found = structure.nodes.iter().position(|node| node.code == code || node.label() == code);
         let hint = "without --code the codes of the encounter are listed";
         return found.ok_or_else(|| refusal(format!("--code {code}: the encounter does not have it"), hint));
     }
     let edges = |node: usize| {
         structure.edges.iter().flatten().filter(|(cause, effect)| [*cause, *effect].contains(&node)).count()
     };
-    let diagnoses = (0..structure.nodes.len()).filter(|node| structure.nodes[*node].kind == Kind::Diagnosis);
+    let is_diagnosis = |node: &usize| structure.nodes[*node].kind == NodeKind::Code(CodeKind::Diagnosis);
+    let diagnoses = (0..structure.nodes.len()).filter(is_diagnosis);
     // Of equal ones the first.
     Ok(diagnoses.rev().max_by_key(|node| edges(*node)).unwrap_or(0))
 }
@@ -165,8 +167,8 @@ fn yes(truth: Option<bool>) -> String {
 
 fn predictions(explanation: &Explanation, top: usize) -> String {
     if explanation.answers.is_empty() {
-        let has = |kind: Kind| explanation.structure.nodes.iter().any(|node| node.kind == kind);
-        return match has(Kind::Treatment) && (has(Kind::Diagnosis) || has(Kind::Lab)) {
+        let has = |kind| explanation.structure.nodes.iter().any(|node| node.kind == NodeKind::Code(kind));
+        return match has(CodeKind::Treatment) && (has(CodeKind::Diagnosis) || has(CodeKind::Lab)) {
             true => "no connections predicted: every pair of codes has a probability below 0.5\n".into(),
             false => "no connections to predict: no treatment is together with a diagnosis or lab\n".into(),
         };
@@ -183,13 +185,14 @@ fn attention(explanation: &Explanation, layer: usize, top: usize) -> String {
     let name = |node: usize| {
         let node = &structure.nodes[node];
         match &node.description {
-            Some(description) => format!("{} {description}", node.label),
-            None => node.label.clone(),
+            Some(description) => format!("{} {description}", node.label()),
+            None => node.label().into_owned(),
         }
     };
-    let rows: Vec<Vec<String>> = (explanation.links(layer, top).into_iter())
-        .map(|(i, j, weight)| vec![name(i), name(j), format!("{weight:.4}"), yes(explanation.is_edge(i, j))])
-        .collect();
+    let row = |Link { from, to, weight }| {
+        vec![name(from), name(to), format!("{weight:.4}"), yes(structure.is_edge(from, to))]
+    };
+    let rows: Vec<Vec<String>> = structure.links(layer, top).into_iter().map(row).collect();
     if rows.is_empty() {
         let reason = match structure.nodes.len() {
             1 => "the encounter has no codes",
@@ -203,18 +206,12 @@ fn attention(explanation: &Explanation, layer: usize, top: usize) -> String {
 
 fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_json::Value {
     let structure = &explanation.structure;
-    let kind = |kind: Kind| match kind {
-        Kind::Visit => "visit",
-        Kind::Diagnosis => "diagnosis",
-        Kind::Treatment => "treatment",
-        Kind::Lab => "lab",
-    };
     let nodes: Vec<_> = (structure.nodes.iter())
-        .map(|node| json!({"kind": kind(node.kind), "code": node.label, "description": node.description}))
+        .map(|node| json!({"kind": node.kind, "code": node.label(), "description": node.description}))
         .collect();
     let blocks: Vec<_> = (structure.layers.iter())
         .map(|layer| {
-            let rows: Vec<&[f32]> = layer.attention.chunks(structure.nodes.len().max(1)).collect();
+            let rows: Vec<&[f32]> = layer.matrix.chunks(structure.nodes.len().max(1)).collect();
             json!({"name": layer.name, "attention": rows})
         })
         .collect();
@@ -222,7 +219,7 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
         "nodes": nodes,
         "edges": structure.edges,
         "blocks": blocks,
-        "hidden": explanation.hidden,
+        "hidden": structure.hidden(),
         "predictions": explanation.answers,
         "links_left_out": links_left_out,
     })
@@ -230,43 +227,47 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
 
 #[cfg(test)]
 mod tests {
-    use gct::picture::{Layer, Node, Part, Structure};
+    use gct::graph::{Layer, LayerKind, Node, Structure};
     use gct::question::Answer;
 
     use super::*;
 
     /// Nodes of these kinds, each of which attends to itself alone.
-    fn explanation(kinds: &[Kind]) -> Explanation {
-        let node = |kind: &Kind| Node { kind: *kind, label: "x".into(), description: None };
+    fn explanation(kinds: &[NodeKind]) -> Explanation {
+        let node = |kind: &NodeKind| Node { kind: *kind, code: "x".into(), ..Node::visit() };
         let itself = (0..kinds.len() * kinds.len()).map(|cell| f32::from(cell % (kinds.len() + 1) == 0));
-        let layer = Layer { name: "block 1".into(), part: Part::Attention, attention: itself.collect() };
+        let layer = Layer { name: "block 1".into(), kind: LayerKind::Attention, matrix: itself.collect() };
         let nodes = kinds.iter().map(node).collect();
         let structure = Structure { nodes, layers: vec![layer], edges: None };
-        Explanation { structure, answers: Vec::new(), hidden: None, connected: None }
+        Explanation { structure, answers: Vec::new(), connected: None }
     }
 
     #[test]
     fn nothing_to_show_is_said_with_its_reason() {
-        let visit = explanation(&[Kind::Visit]);
+        let visit = explanation(&[NodeKind::Visit]);
         assert_eq!(
             attention(&visit, 0, 9),
             "\nno attention of block 1 between nodes: the encounter has no codes\n"
         );
-        let labs = explanation(&[Kind::Visit, Kind::Lab]);
+        let labs = explanation(&[NodeKind::Visit, NodeKind::Code(CodeKind::Lab)]);
         let expected =
             "\nno attention of block 1 between nodes: in this block each node attends to itself alone\n";
         assert_eq!(attention(&labs, 0, 9), expected);
         let expected = "no connections to predict: no treatment is together with a diagnosis or lab\n";
         assert_eq!(predictions(&labs, 9), expected);
-        let pair = explanation(&[Kind::Visit, Kind::Treatment, Kind::Lab]);
+        let pair = explanation(&[
+            NodeKind::Visit,
+            NodeKind::Code(CodeKind::Treatment),
+            NodeKind::Code(CodeKind::Lab),
+        ]);
         let expected = "no connections predicted: every pair of codes has a probability below 0.5\n";
         assert_eq!(predictions(&pair, 9), expected);
     }
 
     #[test]
     fn what_there_is_to_show_is_a_table() {
-        let mut explanation = explanation(&[Kind::Visit, Kind::Diagnosis]);
-        explanation.structure.layers[0].attention[1] = 0.5;
+        let mut explanation = explanation(&[NodeKind::Visit, NodeKind::Code(CodeKind::Diagnosis)]);
+        explanation.structure.layers[0].matrix[1] = 0.5;
         explanation.answers.push(Answer { what: "died".into(), probability: 0.25, truth: Some(true) });
         assert!(attention(&explanation, 0, 9).contains("0.2500"), "the mean of both ways");
         assert!(predictions(&explanation, 9).contains("died"));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use gct_kernels::pairs::Pairs;
 use serde::{Deserialize, Serialize};
 
-use crate::graph::{self, Nodes};
+use crate::graph::{self, NodeKind, NodeRanges};
 use crate::prior::{Hidden, MatrixSettings, Prior, PriorSettings};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::sample::Sample;
@@ -27,20 +27,19 @@ impl EmbeddingRows {
     /// The row of the visit.
     pub const VISIT: u32 = 0;
 
+    /// The rows of the visit and of all codes.
+    fn ranges(self) -> NodeRanges {
+        NodeRanges::new(PerKind::from_fn(|kind| self.codes(kind)))
+    }
+
     /// The row of a code.
     pub fn code(self, kind: CodeKind, id: u32) -> u32 {
-        let PerKind { diagnosis, treatment, .. } = self.vocabulary;
-        1 + id
-            + match kind {
-                CodeKind::Diagnosis => 0,
-                CodeKind::Treatment => diagnosis,
-                CodeKind::Lab => diagnosis + treatment,
-            }
+        self.ranges().range(kind).start as u32 + id
     }
 
     /// The row of a code that is hidden.
     pub fn hidden(self) -> u32 {
-        1 + self.vocabulary.diagnosis + self.vocabulary.treatment + self.vocabulary.lab
+        self.ranges().len() as u32
     }
 
     /// How many rows there are.
@@ -55,14 +54,11 @@ impl EmbeddingRows {
 
     /// The code that a row belongs to; `None` for the visit and for one that is hidden.
     pub fn code_at(self, row: u32) -> Option<(CodeKind, u32)> {
-        let mut id = row.checked_sub(1)?;
-        for kind in CodeKind::ALL {
-            if id < self.vocabulary[kind] {
-                return Some((kind, id));
-            }
-            id -= self.vocabulary[kind];
+        let ranges = self.ranges();
+        match (row < self.hidden()).then(|| ranges.locate(row as usize))? {
+            (NodeKind::Visit, _) => None,
+            (NodeKind::Code(kind), id) => Some((kind, id as u32)),
         }
-        None
     }
 }
 
@@ -89,8 +85,8 @@ impl Encoding<'_> {
 /// An encounter in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
-    /// How many nodes of each kind it has, from the visit down.
-    pub sizes: [usize; 4],
+    /// Which nodes are of which kind.
+    pub ranges: NodeRanges,
     /// The row of the embedding table of each node.
     pub ids: Vec<u32>,
     /// The true edges, each once, the visit's included; `None` where they are not known.
@@ -108,36 +104,34 @@ pub struct Example {
 impl Example {
     /// Makes one.
     pub fn new(encounter: &Encounter, rows: EmbeddingRows, prior: &Prior, settings: &MatrixSettings) -> Self {
-        let nodes = Nodes::of(encounter);
+        let ranges = NodeRanges::of(encounter);
         let mut ids = vec![EmbeddingRows::VISIT];
         for kind in CodeKind::ALL {
             ids.extend(encounter.codes[kind].iter().map(|&id| rows.code(kind, id)));
         }
         let hidden = settings.hidden.map(|hidden| {
-            let node = nodes.range(CodeKind::Diagnosis).start + hidden.position;
+            let node = ranges.range(CodeKind::Diagnosis).start + hidden.position;
             ids[node] = rows.hidden();
             (node, encounter.codes.diagnosis[hidden.position])
         });
-        let size = |kind| nodes.range(kind).len();
-        let sizes = [1, size(CodeKind::Diagnosis), size(CodeKind::Treatment), size(CodeKind::Lab)];
         let edges = graph::edges(encounter)
             .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect());
-        Example::from_parts(sizes, ids, edges, &prior.matrix(encounter, settings), hidden)
+        Example::from_parts(ranges, ids, edges, &prior.matrix(encounter, settings), hidden)
             .with_labels(encounter.labels.clone())
     }
 
-    /// Puts one together. `sizes` are the numbers of nodes of each kind, from the visit down, `prior` is P, row after row.
+    /// Puts one together. `prior` is P, row after row.
     pub fn from_parts(
-        sizes: [usize; 4],
+        ranges: NodeRanges,
         ids: Vec<u32>,
         edges: Option<Vec<(u32, u32)>>,
         prior: &[f32],
         hidden: Option<(usize, u32)>,
     ) -> Self {
-        let allowed = Pairs::banded(&sizes);
+        let allowed = Pairs::banded(ranges.sizes());
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
-        Example { sizes, ids, edges, hidden, labels: Vec::new(), allowed, prior: compact }
+        Example { ranges, ids, edges, hidden, labels: Vec::new(), allowed, prior: compact }
     }
 
     /// The same with labels to learn.
@@ -155,17 +149,40 @@ impl Example {
 
     /// The nodes of a kind.
     pub fn range(&self, kind: CodeKind) -> Range<usize> {
-        let [visit, diagnosis, treatment, lab] = self.sizes;
-        let (start, size) = match kind {
-            CodeKind::Diagnosis => (visit, diagnosis),
-            CodeKind::Treatment => (visit + diagnosis, treatment),
-            CodeKind::Lab => (visit + diagnosis + treatment, lab),
-        };
-        start..start + size
+        self.ranges.range(kind)
     }
 
     /// How many nodes it has.
     pub fn nodes(&self) -> usize {
         self.ids.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_mix_along_the_pairs_that_the_mask_allows() {
+        let ranges = NodeRanges::new(PerKind { diagnosis: 2, treatment: 3, lab: 2 });
+        let len = ranges.len();
+        let example = Example::from_parts(ranges, vec![0; len], None, &vec![1.0; len * len], None);
+        let mut cells = vec![0.0; len * len];
+        example.allowed.expand(&example.prior, &mut cells);
+        for (cell, allowed) in cells.into_iter().enumerate() {
+            assert_eq!(allowed > 0.0, ranges.allowed(cell / len, cell % len), "cell {cell}");
+        }
+    }
+
+    #[test]
+    fn rows_of_the_embedding_are_ordered_like_nodes() {
+        let rows = EmbeddingRows::new(PerKind { diagnosis: 3, treatment: 2, lab: 1 });
+        assert_eq!((rows.hidden(), rows.count()), (7, 8));
+        for (row, code) in
+            [(0, None), (1, Some((CodeKind::Diagnosis, 0))), (5, Some((CodeKind::Treatment, 1))), (7, None)]
+        {
+            assert_eq!(rows.code_at(row), code);
+            assert!(code.is_none_or(|(kind, id)| rows.code(kind, id) == row));
+        }
     }
 }

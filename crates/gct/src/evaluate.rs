@@ -1,4 +1,4 @@
-//! How good a model is: figures with intervals, and how near its attention is to the true structure (Section 4.6).
+//! How good a model is: metrics with intervals, and how near its attention is to the true structure (Section 4.6).
 
 use serde::Serialize;
 
@@ -6,18 +6,22 @@ use crate::batch::Example;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::infer::{LOOKED_AT, LoadedModel, Overlap, Predictor, Reader, TestSet, Unseen, in_rounds};
+use crate::infer::{LOOKED_AT, Overlap, Predictor, Reader, TestSet, Unseen, in_rounds};
 use crate::job::Job;
 use crate::metric::{self, Bootstrap, Scores};
-use crate::model::{Frozen, Model, normalized_adjacency};
+use crate::model::{Frozen, normalized_adjacency};
+use crate::question::{Question, Tally};
 use crate::record::Encounter;
 use crate::run::Run;
 use crate::sample::Sample;
 
+/// The part that encounters in memory are.
+const GIVEN: &str = "given";
+
 /// How a model does on some encounters.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
-    /// On which part.
+    /// On which part: `train`, `validation`, `test`, `all`, or `given` for encounters in memory.
     pub split: &'static str,
     /// On how many encounters.
     pub encounters: u64,
@@ -83,8 +87,26 @@ pub fn run(
     bootstrap: Bootstrap,
     job: &Job<'_, u64>,
 ) -> Result<Evaluation> {
-    let model = run.model()?;
-    with(run, (&model, LoadedModel::new(&model)), dataset, test_set.into(), bootstrap, job, None)
+    with(run, dataset, test_set.into(), bootstrap, job, None)
+}
+
+impl Run {
+    /// How the model does on encounters in memory, which are in the words of the run, as for [`Run::predict`]. Those whose
+    /// answer is not known, or that cannot be asked about, are left out and counted. Whether the run learned from some of
+    /// them is for the caller to know; intervals are over subjects.
+    ///
+    /// # Errors
+    /// If the run has no model, an encounter is not in the words of the run, or none has an answer.
+    pub fn evaluate(&self, encounters: &[Encounter], bootstrap: Bootstrap) -> Result<Evaluation> {
+        let predictor = Predictor::of_run(self)?;
+        predictor.check_words(encounters)?;
+        let asked = encounters.iter().filter(|encounter| predictor.can_test(encounter));
+        let samples: Vec<Sample<'_>> = asked.map(|encounter| predictor.sample(encounter)).collect();
+        let mut sums = Sums::new(predictor.question());
+        sums.add(&predictor, &samples, &mut None)?;
+        let left_out = (encounters.len() - samples.len()) as u64;
+        Ok(Evaluation { left_out, ..sums.finish(predictor.question(), GIVEN, bootstrap)? })
+    }
 }
 
 /// What a model made of one sample: for a caller that wants more than metrics.
@@ -97,67 +119,96 @@ pub(crate) struct Inferred<'a> {
     measured: Option<Measured>,
 }
 
-/// Evaluates a model that was loaded before. Every sample becomes an example once; `observe`, if there is one, hears what the model made
-/// of each, in the order of the dataset.
+/// Who hears what a model made of each sample.
+pub(crate) type Observe<'o> = Option<&'o mut dyn FnMut(&Inferred<'_>)>;
+
+/// Evaluates the best model of a run. Every sample becomes an example once; `observe`, if there is one, hears what the model made of
+/// each, in the order of the dataset.
 pub(crate) fn with(
     run: &Run,
-    (model, loaded): (&Model<f32>, LoadedModel),
     dataset: &Dataset,
     TestSet { which, training }: TestSet,
     bootstrap: Bootstrap,
     job: &Job<'_, u64>,
-    mut observe: Option<&mut dyn FnMut(&Inferred<'_>)>,
+    mut observe: Observe<'_>,
 ) -> Result<Evaluation> {
-    let question = &run.settings().task;
-    model.check_data(dataset.manifest().with_edges > 0)?;
+    let (question, predictor) = (&run.settings().task, Predictor::of_run(run)?);
+    predictor.model().check_data(dataset.manifest().with_edges > 0)?;
     question.columns(&dataset.manifest().labels)?;
-    let predictor = Predictor::of_run(run, loaded);
     let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
-    let mut tally = question.tally();
-    let (mut done, mut structures) = (0, Structures::default());
+    let mut sums = Sums::new(question);
     let left_out = in_rounds(
         &mut reader,
-        |encounter| question.has_answer(encounter) && predictor.can_ask(encounter),
+        |encounter| predictor.can_test(encounter),
         |encounters| {
-            for some in encounters.chunks(LOOKED_AT) {
-                for inferred in infer(&predictor, some, observe.is_some())? {
-                    tally.add(&inferred.sample, &inferred.logits);
-                    inferred.measured.iter().for_each(|measured| structures.add(measured));
-                    if let Some(observe) = &mut observe {
-                        observe(&inferred);
-                    }
-                }
-            }
-            done += encounters.len() as u64;
-            job.advance(done)
+            sums.add(&predictor, &predictor.samples(encounters), &mut observe)?;
+            job.advance(sums.encounters)
         },
     )?;
     let overlap = reader.overlap()?;
-    if done == 0 {
-        return Err(question.no_answers(which.name()));
-    }
-    let (scores, labels) = tally.finish(&bootstrap);
-    Ok(Evaluation {
-        split: which.name(),
-        encounters: done,
-        left_out,
-        unseen: reader.unseen(),
-        overlap,
-        scores,
-        labels,
-        structure: structures.finish(),
-    })
+    let evaluation = sums.finish(question, which.name(), bootstrap)?;
+    Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, ..evaluation })
 }
 
-/// What a model makes of some encounters. Attention is computed where it is compared with true edges, or for all.
+/// What an evaluation adds up.
+struct Sums {
+    encounters: u64,
+    tally: Tally,
+    structures: Structures,
+}
+
+impl Sums {
+    fn new(question: &Question) -> Self {
+        Sums { encounters: 0, tally: question.tally(), structures: Structures::default() }
+    }
+
+    fn add(
+        &mut self,
+        predictor: &Predictor<'_>,
+        samples: &[Sample<'_>],
+        observe: &mut Observe<'_>,
+    ) -> Result<()> {
+        for some in samples.chunks(LOOKED_AT) {
+            for inferred in infer(predictor, some, observe.is_some())? {
+                self.tally.add(&inferred.sample, &inferred.logits);
+                inferred.measured.iter().for_each(|measured| self.structures.add(measured));
+                if let Some(observe) = observe {
+                    observe(&inferred);
+                }
+            }
+        }
+        self.encounters += samples.len() as u64;
+        Ok(())
+    }
+
+    /// # Errors
+    /// If there was no encounter.
+    fn finish(self, question: &Question, split: &'static str, bootstrap: Bootstrap) -> Result<Evaluation> {
+        if self.encounters == 0 {
+            return Err(question.no_answers(split));
+        }
+        let (scores, labels) = self.tally.finish(&bootstrap);
+        Ok(Evaluation {
+            split,
+            encounters: self.encounters,
+            left_out: 0,
+            unseen: Unseen::default(),
+            overlap: Overlap::default(),
+            scores,
+            labels,
+            structure: self.structures.finish(),
+        })
+    }
+}
+
+/// What a model makes of some samples. Attention is computed where it is compared with true edges, or for all.
 fn infer<'a>(
     predictor: &Predictor<'_>,
-    encounters: &'a [Encounter],
+    samples: &[Sample<'a>],
     all_attention: bool,
 ) -> Result<Vec<Inferred<'a>>> {
-    let samples = predictor.samples(encounters);
     let mixes = predictor.model().config().mixes();
-    let inferred = predictor.map(&samples, |model, examples, pool| {
+    let inferred = predictor.map(samples, |model, examples, pool| {
         let attention = |example: &Example| match mixes && (all_attention || example.edges.is_some()) {
             true => attention_of(model, example),
             false => Vec::new(),
@@ -171,10 +222,12 @@ fn infer<'a>(
     if !inferred.iter().flat_map(|(logits, ..)| logits).all(|logit| logit.is_finite()) {
         return Err(Error::NotFinite);
     }
-    let inferred = samples
-        .into_iter()
-        .zip(inferred)
-        .map(|(sample, (logits, measured, attentions))| Inferred { sample, logits, attentions, measured });
+    let inferred = samples.iter().zip(inferred).map(|(&sample, (logits, measured, attentions))| Inferred {
+        sample,
+        logits,
+        attentions,
+        measured,
+    });
     Ok(inferred.collect())
 }
 

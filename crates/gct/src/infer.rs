@@ -1,8 +1,6 @@
 //! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says of them.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -10,19 +8,15 @@ use serde::Serialize;
 use crate::batch::{Encoding, Example};
 use crate::dataset::{Dataset, Encounters};
 use crate::error::{Error, Result};
-use crate::model::{Frozen, Model, Pool};
+use crate::model::{Frozen, LoadedModel, Model, Pool};
 use crate::question::{Hide, Question};
-use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind};
+use crate::record::{Code, CodeKind, Edge, Edges, Encounter, PerKind};
 use crate::run::{Hasher, Learned, Run};
 use crate::sample::Sample;
 use crate::split::{Part, Split};
 
 /// Encounters that one thread takes at a time.
 const SHARE: usize = 16;
-
-/// Numbers of a pool that is kept: many times what usual encounters need. One that a very large encounter has
-/// made larger is not kept.
-const KEPT: usize = 4 << 20;
 
 /// Encounters that are in memory at a time.
 pub(crate) const ROUND: usize = 4096;
@@ -106,7 +100,7 @@ struct Recognition {
     training: Training,
     dataset: PathBuf,
     /// Whether the dataset stands where the one was that was learned from.
-    in_place: bool,
+    same_path: bool,
     /// Labels of which one must be known for an encounter to be a test of anything; any will do if there are none.
     labels: Vec<usize>,
     /// Recognised in the whole dataset.
@@ -140,7 +134,7 @@ impl Recognition {
         match self.training {
             Training::Include => Ok(()),
             Training::LeaveOut if self.tests == 0 => Ok(()),
-            Training::LeaveOut if self.in_place && 2 * found < learned => {
+            Training::LeaveOut if self.same_path && 2 * found < learned => {
                 Err(Error::IdentifiersChanged { path, found, learned })
             }
             Training::LeaveOut if self.passed == 0 => {
@@ -244,7 +238,7 @@ impl Reader {
             hasher: Hasher::new(&run.manifest().dataset.sha256, dataset),
             training,
             dataset: dataset.path().to_owned(),
-            in_place: run.is_of(dataset),
+            same_path: run.is_of(dataset),
             labels: Vec::new(),
             found: 0,
             overlap: 0,
@@ -282,20 +276,20 @@ impl Reader {
         let label = |column: &Option<usize>| column.and_then(|column| encounter.labels[column]);
         encounter.labels = self.labels.iter().map(label).collect();
         let Some(ids) = &self.ids else { return encounter };
-        // Where each code went: ids of the run may be in another order.
-        let mut places: PerKind<Vec<Option<u16>>> = PerKind::default();
+        // The new position of each code: ids of the run may be in another order.
+        let mut positions: PerKind<Vec<Option<u16>>> = PerKind::default();
         for kind in CodeKind::ALL {
             let old = std::mem::take(&mut encounter.codes[kind]);
             let translated: Vec<Option<u32>> = old.iter().map(|id| ids[kind][*id as usize]).collect();
             let mut new: Vec<u32> = translated.iter().flatten().copied().collect();
             new.sort_unstable();
             self.unseen.occurrences += (old.len() - new.len()) as u64;
-            let place = |id: Option<u32>| new.binary_search(&id?).ok().map(|place| place as u16);
-            places[kind] = translated.iter().map(|id| place(*id)).collect();
+            let position = |id: Option<u32>| new.binary_search(&id?).ok().map(|position| position as u16);
+            positions[kind] = translated.iter().map(|id| position(*id)).collect();
             encounter.codes[kind] = new;
         }
         let translate = |edges: Vec<Edge>, causes: CodeKind, effects: CodeKind| -> Vec<Edge> {
-            let end = |kind: CodeKind, place: u16| places[kind][usize::from(place)];
+            let end = |kind: CodeKind, position: u16| positions[kind][usize::from(position)];
             let edge = |edge: Edge| {
                 Some(Edge { cause: end(causes, edge.cause)?, effect: end(effects, edge.effect)? })
             };
@@ -339,31 +333,14 @@ impl Iterator for Reader {
 
 /// The run's id of every code of a dataset.
 fn ids_of_run(run: &Run, dataset: &Dataset) -> PerKind<Vec<Option<u32>>> {
-    PerKind::from_fn(|kind| {
-        let known: HashMap<&str, u32> =
-            run.vocabulary()[kind].iter().map(|code| code.code.as_str()).zip(0..).collect();
-        dataset.vocabulary()[kind].iter().map(|code| known.get(code.code.as_str()).copied()).collect()
-    })
+    let id = |kind: CodeKind, code: &Code| run.code_id(kind, &code.code);
+    PerKind::from_fn(|kind| dataset.vocabulary()[kind].iter().map(|code| id(kind, code)).collect())
 }
 
 /// Where a dataset has the labels of the run's task.
 fn label_columns(run: &Run, dataset: &Dataset) -> Vec<Option<usize>> {
     let column = |label: String| dataset.manifest().labels.iter().position(|known| *known == label);
     run.settings().task.labels().into_iter().map(column).collect()
-}
-
-/// A model for inference and the memory that it works in. A clone is the same one, so it is loaded once for all who use it.
-#[derive(Clone)]
-pub struct LoadedModel {
-    model: Arc<Frozen<f32>>,
-    pools: Arc<Mutex<Vec<Pool<f32>>>>,
-}
-
-impl LoadedModel {
-    /// The model as it is now.
-    pub fn new(model: &Model<f32>) -> Self {
-        LoadedModel { model: Arc::new(model.frozen()), pools: Arc::default() }
-    }
 }
 
 /// A model with what it takes to ask it about encounters, on all threads.
@@ -379,14 +356,17 @@ impl<'a> Predictor<'a> {
         Predictor { loaded: LoadedModel::new(model), question, encoding }
     }
 
-    /// The predictor of a run, with its model, which others may use too.
-    pub fn of_run(run: &'a Run, loaded: LoadedModel) -> Self {
-        Predictor { loaded, question: &run.settings().task, encoding: run.encoding() }
+    /// The predictor of a run. The model is loaded at the first call for a run, and shared by all others.
+    ///
+    /// # Errors
+    /// If the run has no model, or its file is damaged.
+    pub fn of_run(run: &'a Run) -> Result<Self> {
+        Ok(Predictor { loaded: run.loaded()?, question: &run.settings().task, encoding: run.encoding() })
     }
 
     /// The model.
     pub fn model(&self) -> &Frozen<f32> {
-        &self.loaded.model
+        self.loaded.frozen()
     }
 
     /// What it is asked.
@@ -409,6 +389,55 @@ impl<'a> Predictor<'a> {
     pub fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
         let lacks_edges = self.model().config().needs_edges() && encounter.edges.is_none();
         self.question.missing(encounter).or(lacks_edges.then_some("known edges"))
+    }
+
+    /// Refuses a dataset without edges if the model must be given them.
+    pub(crate) fn check_given(&self, dataset: &Dataset) -> Result<()> {
+        match self.model().config().needs_edges() {
+            true => self.model().check_data(dataset.manifest().with_edges > 0),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether an encounter can be asked about, and its true answer is known.
+    pub(crate) fn can_test(&self, encounter: &Encounter) -> bool {
+        self.question.has_answer(encounter) && self.can_ask(encounter)
+    }
+
+    /// Refuses encounters that are not in the words of the run, or cannot be asked about.
+    ///
+    /// # Errors
+    /// The first one, by its index.
+    pub(crate) fn check(&self, encounters: &[Encounter]) -> Result<()> {
+        let lack = |missing: &str| format!("has no {missing}, which the run needs to be asked");
+        self.check_words(encounters)?;
+        refuse(encounters, |encounter| self.missing(encounter).map(lack))
+    }
+
+    /// Refuses encounters that are not in the words of the run.
+    ///
+    /// # Errors
+    /// The first one, by its index.
+    pub(crate) fn check_words(&self, encounters: &[Encounter]) -> Result<()> {
+        refuse(encounters, |encounter| self.problem(encounter))
+    }
+
+    fn problem(&self, encounter: &Encounter) -> Option<String> {
+        for kind in CodeKind::ALL {
+            let (codes, known) = (&encounter.codes[kind], self.encoding.rows.codes(kind));
+            if !codes.is_sorted_by(|a, b| a < b) {
+                return Some(format!("has {} ids that are not ascending", kind.name()));
+            }
+            if codes.last().is_some_and(|id| *id as usize >= known) {
+                return Some(format!("has a {} id outside of the run's vocabulary", kind.name()));
+            }
+        }
+        let (given, asked) = (encounter.labels.len(), self.question.labels().len());
+        if asked > 0 && given > 0 && given != asked {
+            return Some(format!("has {given} labels, and the run predicts {asked}"));
+        }
+        let fits = encounter.edges.as_ref().is_none_or(|edges| edges.fit(&encounter.codes));
+        (!fits).then(|| "has an edge to a code that it does not have".into())
     }
 
     /// What is known of an encounter when it is asked about; what is hidden depends on the encounter alone.
@@ -434,11 +463,18 @@ impl<'a> Predictor<'a> {
     /// # Panics
     /// If one cannot be asked about.
     pub fn answers(&self, samples: &[Sample<'_>]) -> Result<Vec<Vec<f32>>> {
-        let answers = self.map(samples, |model, examples, pool| model.answers(examples, pool));
-        match answers.iter().flatten().all(|logit| logit.is_finite()) {
-            true => Ok(answers),
-            false => Err(Error::NotFinite),
-        }
+        finite(self.map(samples, |model, examples, pool| model.answers(examples, pool)))
+    }
+
+    /// The vector of the visit of each sample: see [`Frozen::visits`].
+    ///
+    /// # Errors
+    /// If one is not of numbers.
+    ///
+    /// # Panics
+    /// If one cannot be asked about.
+    pub fn vectors(&self, samples: &[Sample<'_>]) -> Result<Vec<Vec<f32>>> {
+        finite(self.map(samples, |model, examples, pool| model.visits(examples, pool)))
     }
 
     /// What `ask` makes of some examples at a time, in the order of the samples.
@@ -448,20 +484,30 @@ impl<'a> Predictor<'a> {
         ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
     ) -> Vec<R> {
         let share = |samples: &[Sample<'_>]| {
-            let free = || self.loaded.pools.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut pool = free().pop().unwrap_or_default();
             let examples: Vec<Example> = samples.iter().map(|sample| self.example(sample)).collect();
-            let answers = ask(self.model(), &examples, &mut pool);
-            if pool.numbers() <= KEPT {
-                free().push(pool);
-            }
-            answers
+            self.loaded.with_pool(|pool| ask(self.model(), &examples, pool))
         };
         // What one thread takes anyway is quicker taken here than by a thread that has to be woken.
         if samples.len() <= SHARE {
             return share(samples);
         }
         samples.par_chunks(SHARE).flat_map_iter(share).collect()
+    }
+}
+
+/// Refuses the first encounter with a problem, by its index.
+fn refuse(encounters: &[Encounter], problem: impl Fn(&Encounter) -> Option<String>) -> Result<()> {
+    let refused = |(index, encounter): (usize, &Encounter)| {
+        problem(encounter).map(|problem| Error::EncounterRefused { index, problem })
+    };
+    encounters.iter().enumerate().find_map(refused).map_or(Ok(()), Err)
+}
+
+/// Refuses numbers that are NaN or infinite.
+fn finite(rows: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+    match rows.iter().flatten().all(|number| number.is_finite()) {
+        true => Ok(rows),
+        false => Err(Error::NotFinite),
     }
 }
 

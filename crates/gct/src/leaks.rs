@@ -456,7 +456,7 @@ mod tests {
         ];
         for (codes, label, encounters) in groups.into_iter().chain([(&[0, 1][..], None, 30)]) {
             let codes = PerKind { diagnosis: vec![], treatment: codes.to_vec(), lab: vec![] };
-            (0..encounters).for_each(|_| counter.add(&Encounter::bare(codes.clone()), label));
+            (0..encounters).for_each(|_| counter.add(&Encounter::new(codes.clone()), label));
         }
         (counter, vocabulary)
     }

@@ -1,34 +1,69 @@
 //! Learns the hidden structure of health-record encounters.
 //!
 //! One encounter (visit) is a graph, visit -> diagnoses -> treatments -> labs, whose edges are usually not
-//! recorded. This library holds everything that the Graph Convolutional Transformer (Choi et al., AAAI 2020)
-//! needs: records in, a dataset folder, splits without leaks, and the conditional probabilities that guide it.
+//! recorded. This library is the Graph Convolutional Transformer (Choi et al., AAAI 2020) with everything around
+//! it: records in, a dataset folder, splits without leaks, the conditional probabilities that guide the model,
+//! training, predictions, explanations, evaluation.
 //!
 //! ```
 //! use gct::dataset::Dataset;
 //! use gct::files::Overwrite;
-//! use gct::ingest::synthetic::Settings;
+//! use gct::ingest::synthetic;
 //! use gct::job::Job;
-//! use gct::prior::{self, MatrixSettings};
-//! use gct::split::{By, Split};
+//! use gct::question::{Prediction, Question};
+//! use gct::record::PerKind;
+//! use gct::run::{Run, Settings};
+//! use gct::train::{self, Execution};
 //!
 //! # let home = tempfile::tempdir().unwrap();
-//! # let folder = home.path().join("synthetic");
-//! let settings = Settings { encounters: 200, ..Settings::default() };
-//! gct::synth::run(&settings, &folder, Overwrite::Refuse, &Job::silent())?;
+//! # let (data, folder) = (home.path().join("data"), home.path().join("run"));
+//! // Records, as a dataset folder: here from the paper's generator.
+//! let records = synthetic::Settings { encounters: 200, ..Default::default() };
+//! gct::synth::run(&records, &data, Overwrite::Refuse, &Job::silent())?;
+//! let dataset = Dataset::open(&data)?;
 //!
-//! let dataset = Dataset::open(&folder)?;
-//! let split = Split::by_hash(0, By::Subject);
-//! let prior = prior::fit(&dataset, &split, &Job::silent())?;
-//! let encounter = dataset.encounters()?.next().expect("200 encounters")?;
-//! let p = prior.matrix(&encounter, &MatrixSettings::default());
-//! let nodes = gct::graph::Nodes::of(&encounter).len();
-//! assert_eq!(p.len(), nodes * nodes);
+//! // Train a model to find the edges of an encounter; three steps are not enough to learn anything.
+//! let settings = Settings { steps: 3, ..Settings::paper(Question::Edges, "gct", "synthetic")? };
+//! train::start(settings, &dataset, &folder, Overwrite::Refuse, Execution::default(), &Job::silent())?;
+//!
+//! // Predict: how probable is an edge between two codes of this encounter?
+//! let run = Run::open(&folder)?;
+//! let codes = PerKind { diagnosis: vec!["D_5"], treatment: vec!["T_3", "T_9"], lab: vec!["no such lab"] };
+//! let (encounter, unknown) = run.encounter(&codes);
+//! assert_eq!(unknown.lab, ["no such lab"]);
+//! let predictions = run.predict(std::slice::from_ref(&encounter))?;
+//! let Prediction::Edges(links) = &predictions[0] else { unreachable!("edges are what was asked for") };
+//! assert_eq!(links.len(), 3, "the visit and the diagnosis, and the diagnosis and each treatment");
+//!
+//! // Explain: what does each node attend to?
+//! let structure = run.explain(&encounter)?.structure;
+//! let strongest = structure.links(0, 1)[0];
+//! println!("{} - {}", structure.nodes[strongest.from].code, structure.nodes[strongest.to].code);
 //! # Ok::<(), gct::Error>(())
 //! ```
 //!
-//! The order of the `mod` lines below is the table of contents *and* the law: a file may use only modules
-//! declared above its own. `cargo xtask tidy` reads this list and fails on a reference that points down.
+//! | you want to | look at |
+//! |---|---|
+//! | describe an encounter | [`record::Encounter`], [`run::Run::encounter`] |
+//! | read or write a dataset folder | [`dataset::Dataset`], [`dataset::Writer`] |
+//! | draw the paper's synthetic data | [`synth::run`] |
+//! | choose what is predicted | [`question::Question`] |
+//! | choose a model and its hyperparameters | [`run::Settings`], [`model::Config`] |
+//! | train, stop and resume | [`train::start`], [`train::resume`] |
+//! | predict, embed, explain, evaluate in memory | [`run::Run`] |
+//! | the same for a dataset, into files | [`predict::score`], [`predict::visits`], [`evaluate::run`] |
+//! | compute P of an encounter | [`prior::Prior`] |
+//! | split by subject | [`split::Split`] |
+//! | work with weights and vectors of nodes | [`model::Model`] |
+//! | draw attention as SVG | [`picture::graph()`], [`picture::bars()`] |
+//! | write a page about runs | [`report::gather`] |
+//! | repeat the paper's tables, tune | [`experiment`], [`tune`] |
+//!
+//! Results depend on seeds and never on the number of threads. Identifiers of people cannot be printed by
+//! accident, and no error contains one.
+//!
+//! The order of the modules is the table of contents *and* the law: a file uses only modules declared above its
+//! own. `cargo xtask tidy` reads this list and fails on a reference that points down.
 
 /// What can go wrong, in the user's words.
 pub mod error;
@@ -57,7 +92,7 @@ pub mod dataset;
 /// Train, validation and test, by subject or by encounter.
 pub mod split;
 
-/// The nodes of an encounter, its true edges, and the pairs that may be connected.
+/// An encounter as a graph: kinds of nodes, true edges, pairs that may be connected, what a model says about them.
 pub mod graph;
 
 /// What is known when a question is asked: encounters of one subject.
@@ -87,19 +122,19 @@ pub mod model;
 /// The run folder: settings, weights, checkpoints, what was measured.
 pub mod run;
 
-/// A run asked about encounters.
+/// A run's model at work: the encounters of a dataset in the words of the run, inference on all threads.
 pub mod infer;
 
 /// How good a model is on a part of a dataset, and how true its attention is.
 pub mod evaluate;
 
-/// `gct train` as one call: the loop, the choice of the best model, going on after a stop.
+/// `gct train` as one call: the loop, the choice of the best model, resuming after a stop.
 pub mod train;
 
 /// Pictures as SVG.
 pub mod picture;
 
-/// Predictions, embeddings and explanations to take away.
+/// Predictions, embeddings and explanations: in memory, and as files.
 pub mod predict;
 
 /// What runs found, as one page to look at.

@@ -165,6 +165,20 @@ pub struct Edges {
     pub treatment_lab: Vec<Edge>,
 }
 
+impl Edges {
+    /// Whether all ends are among an encounter's codes.
+    pub(crate) fn fit(&self, codes: &PerKind<Vec<u32>>) -> bool {
+        let fit = |edges: &[Edge], causes: &[u32], effects: &[u32]| {
+            let fits = |edge: &Edge| {
+                usize::from(edge.cause) < causes.len() && usize::from(edge.effect) < effects.len()
+            };
+            edges.iter().all(fits)
+        };
+        fit(&self.diagnosis_treatment, &codes.diagnosis, &codes.treatment)
+            && fit(&self.treatment_lab, &codes.treatment, &codes.lab)
+    }
+}
+
 /// One encounter: what was recorded, and what is known about why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encounter {
@@ -186,19 +200,40 @@ pub struct Encounter {
     pub labels: Vec<Option<bool>>,
 }
 
-#[cfg(test)]
 impl Encounter {
-    /// One that has codes and nothing else.
-    pub(crate) fn bare(codes: PerKind<Vec<u32>>) -> Self {
+    /// An encounter of which nothing but codes is known; they may come in any order and repeatedly. It has no identifiers:
+    /// in a dataset it needs an `id` of its own and a `subject`.
+    ///
+    /// ```
+    /// use gct::record::{Encounter, EncounterId, PerKind, SubjectId};
+    ///
+    /// let codes = PerKind { diagnosis: vec![7, 3, 7], treatment: vec![12], lab: vec![] };
+    /// let encounter = Encounter::new(codes);
+    /// assert_eq!(encounter.codes.diagnosis, [3, 7]);
+    /// // What else is known is set field by field.
+    /// let encounter = Encounter {
+    ///     id: EncounterId::new("stay-17"),
+    ///     subject: SubjectId::new("patient-4"),
+    ///     labels: vec![Some(true)],
+    ///     ..encounter
+    /// };
+    /// // Identifiers never print themselves.
+    /// assert!(!format!("{encounter:?}").contains("patient-4"));
+    /// ```
+    pub fn new(mut codes: PerKind<Vec<u32>>) -> Self {
+        for kind in CodeKind::ALL {
+            codes[kind].sort_unstable();
+            codes[kind].dedup();
+        }
         Encounter {
-            id: EncounterId::new("e"),
-            subject: SubjectId::new("s"),
+            id: EncounterId::new(""),
+            subject: SubjectId::new(""),
             start: None,
             prediction_time: None,
             part: None,
             codes,
             edges: None,
-            labels: vec![],
+            labels: Vec::new(),
         }
     }
 }
@@ -226,12 +261,7 @@ mod tests {
         let encounter = Encounter {
             id: EncounterId::new("stay-4711"),
             subject: SubjectId::new("patient-0815"),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind::default(),
-            edges: None,
-            labels: vec![],
+            ..Encounter::new(PerKind::default())
         };
         let printed = format!("{encounter:?} {encounter:#?}");
         assert!(!printed.contains("4711") && !printed.contains("0815"), "{printed}");

@@ -72,7 +72,7 @@ mod tests {
 
     fn encounter(start: i64) -> Encounter {
         let codes = PerKind { diagnosis: vec![3, 8], ..PerKind::default() };
-        Encounter { start: Some(start), ..Encounter::bare(codes) }
+        Encounter { start: Some(start), ..Encounter::new(codes) }
     }
 
     #[test]

@@ -82,6 +82,20 @@ impl Settings {
 }
 
 /// A split, ready to say where an encounter belongs.
+///
+/// ```
+/// use gct::record::{Encounter, EncounterId, PerKind, SubjectId};
+/// use gct::split::{By, Split};
+///
+/// let split = Split::by_hash(0, By::Subject);
+/// let visit = |id: &str| Encounter {
+///     id: EncounterId::new(id),
+///     subject: SubjectId::new("patient-1"),
+///     ..Encounter::new(PerKind::default())
+/// };
+/// // All encounters of a subject are in one part, whoever else is in the dataset.
+/// assert_eq!(split.part(&visit("first")), split.part(&visit("second")));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Split {
     settings: Settings,
@@ -246,12 +260,7 @@ mod tests {
         Encounter {
             id: EncounterId::new(id),
             subject: SubjectId::new(subject),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind::default(),
-            edges: None,
-            labels: vec![],
+            ..Encounter::new(PerKind::default())
         }
     }
 

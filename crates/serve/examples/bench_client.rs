@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use gct::infer::{LoadedModel, Predictor, Reader, Which};
+use gct::infer::{Predictor, Reader, Which};
 use gct::record::{CodeKind, Encounter};
 use gct::run::Run;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn soak(run: &Run, encounters: &[Encounter], address: &str, time: Duration) -> V
 
 /// Encounters per second that the model answers without a server, and seconds of a processor that each takes.
 fn in_process(run: &Run, encounters: &[Encounter], time: Duration) -> gct::Result<[f64; 2]> {
-    let predictor = Predictor::of_run(run, LoadedModel::new(&run.model()?));
+    let predictor = Predictor::of_run(run)?;
     predictor.answers(&predictor.samples(encounters))?;
     let (started, busy, mut rounds) = (Instant::now(), processor_seconds("self"), 0);
     while started.elapsed() < time {

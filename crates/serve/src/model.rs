@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use gct::infer::LoadedModel;
 use gct::predict::Explainer;
-use gct::record::PerKind;
+use gct::record::{Encounter, PerKind};
 use gct::run::Run;
 use gct::sample::Sample;
 use serde::Serialize;
 
 use crate::problem::Problem;
 use crate::shape::{self, LayerName};
-use crate::words::{Question, encounter};
+use crate::words::Question;
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,26 +23,25 @@ pub(crate) enum Ask {
 /// The model of a run.
 pub(crate) struct Model {
     run: Arc<Run>,
-    asked: LoadedModel,
 }
 
 impl Model {
     /// Loads it.
     pub(crate) fn load(run: Arc<Run>) -> gct::Result<Self> {
-        Ok(Model { asked: LoadedModel::new(&run.model()?), run })
+        Explainer::new(&run)?;
+        Ok(Model { run })
     }
 
     fn explainer(&self) -> Explainer<'_> {
-        Explainer::of(&self.run, self.asked.clone())
+        Explainer::new(&self.run).expect("a run keeps the model that it has loaded")
     }
 
     /// The layers of this run's explanations: those of an encounter with one diagnosis.
     pub(crate) fn layers(&self) -> gct::Result<Vec<LayerName>> {
         let diagnosis = (0..self.run.vocabulary().diagnosis.len().min(1) as u32).collect();
-        let one = encounter(PerKind { diagnosis, treatment: Vec::new(), lab: Vec::new() });
-        let explanation = self.explainer().explain(&self.explainer().predictor().sample(&one))?;
+        let explanation = self.run.explain(&Encounter::new(PerKind { diagnosis, ..PerKind::default() }))?;
         let layers = explanation.layers().into_iter();
-        Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.part.into() }).collect())
+        Ok(layers.map(|layer| LayerName { name: layer.name, kind: layer.kind }).collect())
     }
 
     /// What it says to each question, as JSON; on this thread.
@@ -82,8 +80,7 @@ fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>
     let sample = sample(explainer, question);
     let mut explanation = explainer.explain(&sample).map_err(|_| Problem::NoAnswer)?;
     explainer.shorten(&mut explanation.answers);
-    let explanation = shape::Explanation::of(explanation, explainer.nodes(&question.encounter));
-    Ok(text(&shape::Explanation { unknown: question.unknown.clone(), ..explanation }))
+    Ok(text(&shape::Explanation::of(explanation, question.unknown.clone())))
 }
 
 fn sample<'a>(explainer: &Explainer<'_>, question: &'a Question) -> Sample<'a> {

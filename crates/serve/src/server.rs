@@ -137,7 +137,7 @@ impl Server {
             limits,
             bodies: Budget::new(limits.bodies),
             answers: Budget::new(limits.answers),
-            words: Words::new(&run, limits.codes),
+            words: Words::new(run, limits.codes),
             queue,
             model,
             page,

@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use gct::graph::{self, NodeKind};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Encounters to ask about.
 #[derive(Deserialize, ToSchema)]
@@ -40,6 +43,12 @@ pub struct Encounter<'a> {
 /// A code as it stands in the body; one with an escape in it is a text of its own.
 #[derive(Serialize, Deserialize)]
 pub struct Code<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
+impl AsRef<str> for Code<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
 
 /// What `/v1/predict` answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -80,7 +89,8 @@ impl From<gct::question::Answer> for Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnknownCode {
     /// In which list it stood.
-    pub kind: Kind,
+    #[schema(value_type = Kind)]
+    pub kind: NodeKind,
     /// The code.
     pub code: String,
 }
@@ -115,7 +125,8 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
     /// Its kind.
-    pub kind: Kind,
+    #[schema(value_type = Kind)]
+    pub kind: NodeKind,
     /// Its code; `visit` for the visit.
     pub code: String,
     /// What the code means, where the source says.
@@ -123,29 +134,21 @@ pub struct Node {
     pub description: Option<String>,
 }
 
-/// Kinds of nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The encounter itself.
-    Visit,
-    /// Why the patient came.
-    Diagnosis,
-    /// What was ordered.
-    Treatment,
-    /// What was measured.
-    Lab,
+/// The kinds of nodes in the description.
+struct Kind;
+
+impl PartialSchema for Kind {
+    fn schema() -> RefOr<Schema> {
+        one_of("Kinds of nodes.", NodeKind::ALL.map(NodeKind::name))
+    }
 }
 
-impl From<gct::picture::Kind> for Kind {
-    fn from(kind: gct::picture::Kind) -> Self {
-        match kind {
-            gct::picture::Kind::Visit => Kind::Visit,
-            gct::picture::Kind::Diagnosis => Kind::Diagnosis,
-            gct::picture::Kind::Treatment => Kind::Treatment,
-            gct::picture::Kind::Lab => Kind::Lab,
-        }
-    }
+impl ToSchema for Kind {}
+
+/// A text that is one of some names.
+fn one_of<const N: usize>(description: &str, names: [&'static str; N]) -> RefOr<Schema> {
+    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+    text.enum_values(Some(names)).into()
 }
 
 /// Who attends to whom in one part of the model.
@@ -154,54 +157,50 @@ pub struct Layer {
     /// Its name: `P`, `block 2`, `answer`.
     pub name: String,
     /// What its numbers are.
-    pub kind: LayerKind,
+    #[schema(value_type = LayerKind)]
+    pub kind: graph::LayerKind,
     /// A row for each node: what it gives to every node.
     pub matrix: Vec<Vec<f32>>,
 }
 
-/// What the numbers of a layer are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LayerKind {
-    /// P, counted on the training split.
-    Prior,
-    /// What the model mixes with.
-    Attention,
-    /// How probable an edge between two nodes is; symmetric.
-    Probability,
-}
+/// The kinds of layers in the description.
+struct LayerKind;
 
-impl From<gct::picture::Part> for LayerKind {
-    fn from(part: gct::picture::Part) -> Self {
-        match part {
-            gct::picture::Part::Prior => LayerKind::Prior,
-            gct::picture::Part::Attention => LayerKind::Attention,
-            gct::picture::Part::Probability => LayerKind::Probability,
-        }
+impl PartialSchema for LayerKind {
+    fn schema() -> RefOr<Schema> {
+        one_of("What the numbers of a layer are.", graph::LayerKind::ALL.map(graph::LayerKind::name))
     }
 }
 
+impl ToSchema for LayerKind {}
+
 impl Layer {
-    fn of(layer: gct::picture::Layer, nodes: usize) -> Self {
-        let gct::picture::Layer { name, part, attention } = layer;
-        let matrix = attention.chunks(nodes).map(<[f32]>::to_vec).collect();
-        Layer { name, kind: part.into(), matrix }
+    fn of(layer: graph::Layer, nodes: usize) -> Self {
+        let graph::Layer { name, kind, matrix } = layer;
+        Layer { name, kind, matrix: matrix.chunks(nodes).map(<[f32]>::to_vec).collect() }
+    }
+}
+
+impl From<graph::Node> for Node {
+    fn from(node: graph::Node) -> Self {
+        let graph::Node { kind, code, description, hidden: _ } = node;
+        Node { kind, code, description }
     }
 }
 
 impl Explanation {
-    /// What a model believes about an encounter of these nodes.
-    pub(crate) fn of(explanation: gct::predict::Explanation, nodes: Vec<gct::picture::Node>) -> Self {
+    /// What a model believes, beside codes that it does not know.
+    pub(crate) fn of(explanation: gct::predict::Explanation, unknown: Vec<UnknownCode>) -> Self {
+        let (layers, structure) = (explanation.layers(), explanation.structure);
+        let nodes = structure.nodes.len();
         Explanation {
-            layers: explanation.layers().into_iter().map(|layer| Layer::of(layer, nodes.len())).collect(),
-            edges: (explanation.structure.edges)
+            hidden: structure.hidden(),
+            layers: layers.into_iter().map(|layer| Layer::of(layer, nodes)).collect(),
+            edges: (structure.edges)
                 .map(|edges| edges.into_iter().map(|(cause, effect)| [cause, effect]).collect()),
-            hidden: explanation.hidden,
             answers: explanation.answers.into_iter().map(Into::into).collect(),
-            unknown: Vec::new(),
-            nodes: (nodes.into_iter())
-                .map(|node| Node { kind: node.kind.into(), code: node.label, description: node.description })
-                .collect(),
+            unknown,
+            nodes: structure.nodes.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -258,7 +257,8 @@ pub struct LayerName {
     /// Its name: `P`, `block 2`, `answer`.
     pub name: String,
     /// What its numbers are.
-    pub kind: LayerKind,
+    #[schema(value_type = LayerKind)]
+    pub kind: graph::LayerKind,
 }
 
 /// What `/healthz` answers.

@@ -133,16 +133,12 @@ fn plant_a_leak(home: &Path) {
         Encounter {
             id: EncounterId::new(format!("e{number}")),
             subject: SubjectId::new(format!("s{number}")),
-            start: None,
-            prediction_time: None,
-            part: None,
-            codes: PerKind {
+            labels: vec![(number % 20 != 1).then_some(died), Some(mixed(0xc2b3).is_multiple_of(8))],
+            ..Encounter::new(PerKind {
                 diagnosis: vec![mixed(77) % 10, 10 + mixed(0x9e37) % 10],
                 treatment,
                 lab: vec![],
-            },
-            edges: None,
-            labels: vec![(number % 20 != 1).then_some(died), Some(mixed(0xc2b3).is_multiple_of(8))],
+            })
         }
     };
     writer.write(&(0..600).map(encounter).collect::<Vec<_>>()).unwrap();

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::graph::Nodes;
+use crate::graph::NodeRanges;
 use crate::ingest::synthetic::Generator;
 use crate::job::Stop;
 use crate::metric::{Areas, Ranking};
@@ -159,7 +159,7 @@ fn rank<'s>(encounters: &[Encounter], scored: impl Iterator<Item = &'s [PairScor
     let (mut all, mut hidden) = (Ranking::default(), Ranking::default());
     for (encounter, directions) in encounters.iter().zip(scored) {
         let edges = encounter.edges.as_ref().expect("synthetic encounters know their edges");
-        let nodes = Nodes::of(encounter).len();
+        let nodes = NodeRanges::of(encounter).len();
         for scores in directions {
             let mut add = |scores: &[f32], edges: &[Edge], effects: usize| {
                 let mut edges =

@@ -27,7 +27,38 @@ use crate::record::{
 /// Encounters decoded at a time.
 const BATCH: usize = 1024;
 
-/// An open dataset folder.
+/// An open dataset folder. Encounters are read one by one, so it can be larger than the memory.
+///
+/// ```
+/// use gct::dataset::{Dataset, Source, Writer};
+/// use gct::files::Overwrite;
+/// use gct::record::{Code, CodeKind, Encounter, EncounterId, PerKind, SubjectId};
+///
+/// # let home = tempfile::tempdir().unwrap();
+/// # let folder = home.path().join("dataset");
+/// let code = |code: &str| Code { code: code.into(), description: None, count: 0 };
+/// let vocabulary = PerKind {
+///     diagnosis: vec![code("cough"), code("chest pain")],
+///     treatment: vec![code("benzonatate"), code("EKG")],
+///     lab: vec![],
+/// };
+/// let mut writer = Writer::create(&folder, Overwrite::Refuse, vocabulary, vec!["died".into()])?;
+/// writer.write(&[Encounter {
+///     id: EncounterId::new("stay-1"),
+///     subject: SubjectId::new("patient-1"),
+///     labels: vec![Some(false)],
+///     ..Encounter::new(PerKind { diagnosis: vec![1], treatment: vec![1], lab: vec![] })
+/// }])?;
+/// let nothing = serde_json::json!({});
+/// writer.finish(Source { kind: "by hand".into(), settings: nothing.clone(), findings: nothing })?;
+///
+/// let dataset = Dataset::open(&folder)?;
+/// assert_eq!(dataset.manifest().encounters, 1);
+/// let encounter = dataset.encounters()?.next().expect("there is one")?;
+/// let id = encounter.codes[CodeKind::Treatment][0];
+/// assert_eq!(dataset.vocabulary().treatment[id as usize].code, "EKG");
+/// # Ok::<(), gct::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Dataset {
     folder: PathBuf,
@@ -587,13 +618,7 @@ mod tests {
         let encounters: Vec<Encounter> = (0..3000)
             .map(|row| Encounter {
                 id: EncounterId::new(format!("e{row}")),
-                subject: SubjectId::new("s"),
-                start: None,
-                prediction_time: None,
-                part: None,
-                codes: PerKind::default(),
-                edges: None,
-                labels: vec![],
+                ..Encounter::new(PerKind::default())
             })
             .collect();
         let mut writer = Writer::create(&folder, Overwrite::Refuse, Vocabulary::default(), vec![]).unwrap();

@@ -382,6 +382,15 @@ pub enum Error {
         missing: &'static str,
     },
 
+    /// An encounter in memory that a run cannot be asked about.
+    #[error("the encounter at index {index} of those given {problem}")]
+    EncounterRefused {
+        /// Its index, from 0.
+        index: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// Predictions that the columns of MEDS cannot hold.
     #[error("these predictions cannot be written as MEDS: {problem}")]
     NotMeds {
@@ -542,7 +551,8 @@ mod tests {
             Some(Error::Stopped { .. }) => Error::NotFinite,
             Some(Error::NotFinite) => Error::NoSuchEncounter,
             Some(Error::NoSuchEncounter) => Error::CannotPredict { missing: "edges" },
-            Some(Error::CannotPredict { .. }) => Error::NotMeds { problem: "a subject is no number" },
+            Some(Error::CannotPredict { .. }) => Error::EncounterRefused { index: 3, problem },
+            Some(Error::EncounterRefused { .. }) => Error::NotMeds { problem: "a subject is no number" },
             Some(Error::NotMeds { .. }) => {
                 Error::UnknownName { what: "task", name: "t".into(), known: vec!["u".into()] }
             }
@@ -561,7 +571,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.split(' ').count() >= 3 && !message.contains('\n'), "{message}");
         }
-        assert_eq!(errors.len(), 44, "one of each");
+        assert_eq!(errors.len(), 45, "one of each");
     }
 
     #[test]

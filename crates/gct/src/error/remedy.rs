@@ -177,7 +177,7 @@ impl Error {
             Error::DatasetMismatch { .. } => Remedy::GiveMatchingDataset,
             Error::Diverged { .. } | Error::NotFinite => Remedy::LowerLearningRate,
             Error::NoSuchEncounter => Remedy::GiveEncounterId,
-            Error::CannotPredict { .. } => Remedy::ChooseEncounter,
+            Error::CannotPredict { .. } | Error::EncounterRefused { .. } => Remedy::ChooseEncounter,
             Error::NotMeds { .. } => Remedy::WriteOtherColumns,
             Error::UnknownName { known, .. } if known.is_empty() => Remedy::AddLabels,
             Error::UnknownName { .. } => Remedy::ChooseKnownName,

@@ -55,11 +55,14 @@ fn even_parts(batch: &[Example], parts: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::NodeRanges;
+    use crate::record::PerKind;
 
     #[test]
     fn shards_are_of_like_size_and_leave_nobody_out() {
         let example = |nodes: usize| {
-            Example::from_parts([1, nodes - 1, 0, 0], vec![0; nodes], None, &vec![0.0; nodes * nodes], None)
+            let ranges = NodeRanges::new(PerKind { diagnosis: nodes - 1, ..PerKind::default() });
+            Example::from_parts(ranges, vec![0; nodes], None, &vec![0.0; nodes * nodes], None)
         };
         for sizes in [vec![], vec![5], vec![2, 2, 2], vec![10, 20, 30, 40, 50, 60, 70, 80]] {
             let batch: Vec<Example> = sizes.iter().map(|nodes| example(*nodes)).collect();

@@ -7,8 +7,9 @@
 //!
 //! Results are those of the model to rounding, not to the bit. MiME gains nothing and stays as it is.
 
+use std::fmt;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gct_kernels::Number;
 use gct_kernels::engine::Engine;
@@ -22,6 +23,7 @@ use super::chunks::{chunks, even_chunks};
 use super::network::{Activations, Layers, Network};
 use super::{Config, Model, Outcome};
 use crate::batch::Example;
+use crate::error::Result;
 
 /// Rows of the embedding that layers are applied to at a time.
 const ROWS: usize = 1024;
@@ -80,6 +82,11 @@ impl<T: Number> Frozen<T> {
         &self.network.config
     }
 
+    /// Refuses data that lack what the model or its head must be given: see [`Model::check_data`].
+    pub(crate) fn check_data(&self, edges_are_known: bool) -> Result<()> {
+        self.network.check_data(edges_are_known)
+    }
+
     /// The mean loss of prediction over a batch, without dropout and without the regulariser.
     pub fn evaluate(&self, batch: &[Example], scratch: &Scratch<T>) -> Outcome {
         let pass = self.network.pass(batch, false);
@@ -112,6 +119,46 @@ impl<T: Number> Frozen<T> {
     /// block.
     pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&Activations<'_, T>) -> R) -> R {
         self.network.look(&self.weights, examples, look)
+    }
+}
+
+/// Numbers of a pool that is kept: many times what usual encounters need. One that a very large encounter has
+/// made larger is not kept.
+const KEPT: usize = 4 << 20;
+
+/// A model for inference and the memory that it works in. A clone is the same one, so it is loaded once for all who use it.
+#[derive(Clone)]
+pub(crate) struct LoadedModel {
+    model: Arc<Frozen<f32>>,
+    pools: Arc<Mutex<Vec<Pool<f32>>>>,
+}
+
+impl LoadedModel {
+    /// The model as it is now.
+    pub(crate) fn new(model: &Model<f32>) -> Self {
+        LoadedModel { model: Arc::new(model.frozen()), pools: Arc::default() }
+    }
+
+    /// The model.
+    pub(crate) fn frozen(&self) -> &Frozen<f32> {
+        &self.model
+    }
+
+    /// Lends memory to `work`, which others had before.
+    pub(crate) fn with_pool<R>(&self, work: impl FnOnce(&mut Pool<f32>) -> R) -> R {
+        let free = || self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = free().pop().unwrap_or_default();
+        let result = work(&mut pool);
+        if pool.numbers() <= KEPT {
+            free().push(pool);
+        }
+        result
+    }
+}
+
+impl fmt::Debug for LoadedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadedModel").finish_non_exhaustive()
     }
 }
 

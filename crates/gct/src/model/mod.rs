@@ -20,7 +20,7 @@ pub use gct_kernels::tape::Pool;
 use gct_kernels::weights::Weights;
 
 use crate::batch::{EmbeddingRows, Example};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 
@@ -45,6 +45,7 @@ pub use attention::{AttentionConfig, Join, Normalizer};
 pub use block::Dropouts;
 pub use config::Config;
 pub use feed_forward::{DeepConfig, ShallowConfig};
+pub(crate) use frozen::LoadedModel;
 pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
@@ -56,7 +57,30 @@ use network::{Network, NodeStates};
 pub use tape_learner::TapeLearner;
 pub use transformer::TransformerConfig;
 
-/// A model with its head and its weights.
+/// A model with its head and its weights. It learns and is saved; what is asked about encounters is asked of a [`Frozen`]
+/// one.
+///
+/// ```
+/// use gct::batch::{EmbeddingRows, Encoding};
+/// use gct::model::{Config, Model, Pool};
+/// use gct::prior::{Counter, PriorSettings};
+/// use gct::question::{HeadConfig, Hide, Question};
+/// use gct::record::{Encounter, PerKind};
+///
+/// // A vocabulary of six diagnoses, four treatments and two labs, and one encounter to count.
+/// let encounter = Encounter::new(PerKind { diagnosis: vec![0, 5], treatment: vec![3], lab: vec![1] });
+/// let mut counter = Counter::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
+/// counter.add(&encounter);
+/// let (prior, settings) = (counter.finish(), PriorSettings::default());
+/// let rows = EmbeddingRows::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
+/// let encoding = Encoding { rows, prior: &prior, settings };
+///
+/// let model = Model::<f32>::new(&Config::named("gct")?, &HeadConfig::HiddenDiagnosis, rows, 0)?;
+/// let sample = Question::HiddenDiagnosis.sample(&encounter, Hide::Position(1));
+/// let logits = model.frozen().answers(&[encoding.example(&sample)], &mut Pool::default());
+/// assert_eq!(logits[0].len(), 6, "one for each diagnosis");
+/// # Ok::<(), gct::Error>(())
+/// ```
 pub struct Model<T> {
     network: Network,
     rows: EmbeddingRows,
@@ -176,19 +200,7 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If edges are needed and not known.
     pub fn check_data(&self, edges_are_known: bool) -> Result<()> {
-        match (edges_are_known, self.network.head.learns_edges()) {
-            (false, _) if self.network.config.needs_edges() => Err(Error::setting(
-                "model",
-                self.network.config.name(),
-                "a model that is not given the true edges, because the data have none; try gct or gcn_p",
-            )),
-            (false, true) => Err(Error::setting(
-                "head",
-                "edges",
-                "labels or hidden_diagnosis, because the data have no edges to learn from",
-            )),
-            _ => Ok(()),
-        }
+        self.network.check_data(edges_are_known)
     }
 
     /// A pass over a whole batch without dropout.

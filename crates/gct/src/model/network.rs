@@ -13,7 +13,7 @@ use gct_kernels::weights::{Vector, Weights};
 use super::chunks::chunks;
 use super::{Config, Outcome, Pass, feed_forward, gcn, gct, mime, transformer};
 use crate::batch::{EmbeddingRows, Example};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::question::{Head, HeadConfig, NodeVectors};
 
@@ -45,6 +45,23 @@ pub(super) struct NodeStates<E: Engine> {
 }
 
 impl Network {
+    /// Refuses data that lack what the model or its head must be given.
+    pub(super) fn check_data(&self, edges_are_known: bool) -> Result<()> {
+        match (edges_are_known, self.head.learns_edges()) {
+            (false, _) if self.config.needs_edges() => Err(Error::setting(
+                "model",
+                self.config.name(),
+                "a model that is not given the true edges, because the data have none; try gct or gcn_p",
+            )),
+            (false, true) => Err(Error::setting(
+                "head",
+                "edges",
+                "labels or hidden_diagnosis, because the data have no edges to learn from",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Names its parameters.
     ///
     /// # Errors
@@ -160,7 +177,7 @@ impl Network {
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
             if let Some(decoder) = self.head.decoder() {
-                let sizes: Vec<&[usize]> = examples.iter().map(|example| &example.sizes[..]).collect();
+                let sizes: Vec<&[usize]> = examples.iter().map(|example| example.ranges.sizes()).collect();
                 return tape.edge_logits(&nodes.vectors.nodes, decoder, &sizes);
             }
             let logits = self.head.logits(tape, &nodes.vectors, examples);

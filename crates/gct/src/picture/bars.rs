@@ -1,9 +1,10 @@
 //! What one node attends to, as bars: the paper's Figure 4, turned so that labels stay readable.
 
 use super::axis::{Axis, Numbers};
+use super::heading;
 use super::page::{BLUE, DROP, INK, Key, PALE_INK, Page, RED, RULE, SHADE, SMALL, SYMBOL, block, line};
 use super::svg::{BOLD, Element, element, fitted, shortened, text, width};
-use super::{Kind, Structure};
+use crate::graph::{NodeKind, Structure};
 
 /// Behind the row of the node whose attention it is.
 const OWN: &str = "#FFEFC2";
@@ -32,11 +33,11 @@ pub fn bars(structure: &Structure, node: usize) -> String {
     let chart = Chart::new(structure, node);
     let names: Vec<&str> = structure.layers.iter().map(|layer| layer.name.as_str()).collect();
     let page = Page {
-        heading: &format!("What {} attends to", whose.label),
+        heading: &format!("What {} attends to", whose.label()),
         note: whose.description.as_deref().unwrap_or(""),
         description: &format!(
             "Bars: the attention that {} gives to each of {} nodes, in {}.",
-            whose.label,
+            whose.label(),
             chart.rows.len(),
             names.join(", ")
         ),
@@ -66,13 +67,13 @@ impl<'a> Chart<'a> {
             |to: usize| layers.clone().filter_map(move |layer| structure.attention(layer, node, to));
         let gets_some = |to: usize| attention(to).any(|share| share > 0.0);
         let rows: Vec<usize> = (0..structure.nodes.len())
-            .filter(|&to| to == node || structure.is_true_edge(node, to) || gets_some(to))
+            .filter(|&to| to == node || is_true_edge(structure, node, to) || gets_some(to))
             .collect();
         let most = rows.iter().flat_map(|&to| attention(to)).fold(0.0, f64::max);
         // No attention at all still needs an axis.
         let axis = Axis::over([0.0, if most > 0.0 { most } else { 1.0 }].into_iter(), 3.0, Numbers::All);
         let widest =
-            rows.iter().map(|&to| BOLD * width(&structure.nodes[to].label, SMALL)).fold(0.0, f64::max);
+            rows.iter().map(|&to| BOLD * width(&structure.nodes[to].label(), SMALL)).fold(0.0, f64::max);
         Chart { structure, node, rows, axis, labels_end: KINDS + widest.min(LABELS) }
     }
 
@@ -127,21 +128,21 @@ impl<'a> Chart<'a> {
                     line((x, HEAD - 2.0), (x, self.bottom()), RULE),
                 ]
             });
-            let place = format!("translate({:.2} 0)", self.panel(layer));
-            element("g").set("transform", &place).with([heading]).with(ticks)
+            let move_right = format!("translate({:.2} 0)", self.panel(layer));
+            element("g").set("transform", &move_right).with([heading]).with(ticks)
         };
         let names = self.structure.layers.iter().map(|layer| layer.name.as_str());
         names.enumerate().map(panel).collect()
     }
 
     fn labelled_bars(&self) -> Vec<Element> {
-        let mut above: Option<Kind> = None;
+        let mut above: Option<NodeKind> = None;
         let row = |(position, &to): (usize, &usize)| {
             let node = &self.structure.nodes[to];
             let y = self.row(position);
             let mut row = element("g").hover(&node.full_label());
             if above.replace(node.kind) != Some(node.kind) {
-                row = row.with([text(0.0, y + DROP, SMALL, node.kind.heading()).set("fill", PALE_INK)]);
+                row = row.with([text(0.0, y + DROP, SMALL, heading(node.kind)).set("fill", PALE_INK)]);
             }
             let bars = (0..self.structure.layers.len()).flat_map(|layer| self.bar(layer, to, y));
             row.with([self.label(to, y)]).with(bars)
@@ -151,12 +152,12 @@ impl<'a> Chart<'a> {
 
     fn label(&self, to: usize, y: f64) -> Element {
         let label = |room: f64| {
-            let name = shortened(&self.structure.nodes[to].label, SMALL, room);
+            let name = shortened(&self.structure.nodes[to].label(), SMALL, room);
             text(self.labels_end, y + DROP, SMALL, &name).set("text-anchor", "end")
         };
         let room = self.labels_end - KINDS;
         // Weight as well as colour, for prints in grey.
-        match self.structure.is_true_edge(self.node, to) {
+        match is_true_edge(self.structure, self.node, to) {
             true => label(room / BOLD).set("fill", RED_INK).set("font-weight", "700"),
             false => label(room).set("fill", INK),
         }
@@ -164,7 +165,7 @@ impl<'a> Chart<'a> {
 
     /// A bar and its number; nothing for a node that gets nothing, unless it is missed.
     fn bar(&self, layer: usize, to: usize, y: f64) -> Vec<Element> {
-        let connected = self.structure.is_true_edge(self.node, to);
+        let connected = is_true_edge(self.structure, self.node, to);
         let shown = |share: &f64| *share > 0.0 || connected;
         let Some(share) = self.structure.attention(layer, self.node, to).filter(shown) else {
             return Vec::new();
@@ -174,6 +175,10 @@ impl<'a> Chart<'a> {
         let number = text(x + length + 4.0, y + DROP - 0.5, 10.0, &two_decimals(share)).set("fill", PALE_INK);
         vec![block((x, y - BAR / 2.0), (length, BAR), colour), number]
     }
+}
+
+fn is_true_edge(structure: &Structure, a: usize, b: usize) -> bool {
+    structure.is_edge(a, b) == Some(true)
 }
 
 fn two_decimals(share: f64) -> String {
@@ -187,13 +192,13 @@ fn two_decimals(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::svg::tests::{assert_well_formed, numbers, texts};
-    use super::super::tests::encounter;
     use super::*;
+    use crate::graph::structures::encounter;
 
     /// Visit, two diagnoses, two treatments; node 1 gives 0.5 to the visit and the rest to itself and node 3.
     fn small() -> Structure {
         let mut structure = encounter([2, 2, 0], &["P", "block 1"]);
-        structure.layers[0].attention[5..10].copy_from_slice(&[0.5, 0.25, 0.0, 0.25, 0.0]);
+        structure.layers[0].matrix[5..10].copy_from_slice(&[0.5, 0.25, 0.0, 0.25, 0.0]);
         structure
     }
 
@@ -218,8 +223,8 @@ mod tests {
     #[test]
     fn what_is_no_number_is_left_out() {
         let mut structure = small();
-        structure.layers[0].attention[5] = f32::NAN;
-        structure.layers[0].attention[8] = f32::INFINITY;
+        structure.layers[0].matrix[5] = f32::NAN;
+        structure.layers[0].matrix[8] = f32::INFINITY;
         let svg = bars(&structure, 1);
         assert_well_formed(&svg);
         assert_eq!(texts(&svg, "text-anchor=\"end\""), ["D_0"]);
@@ -228,7 +233,7 @@ mod tests {
     #[test]
     fn labels_are_escaped_and_whole_when_the_mouse_rests_on_them() {
         let mut structure = small();
-        structure.nodes[3].label = format!("\"<{}&>\u{7}", "long|".repeat(30));
+        structure.nodes[3].code = format!("\"<{}&>\u{7}", "long|".repeat(30));
         structure.nodes[3].description = Some("an <example>".into());
         let svg = bars(&structure, 1);
         assert_well_formed(&svg);
@@ -243,15 +248,15 @@ mod tests {
     fn the_widest_label_is_whole() {
         let mut structure = Structure { edges: Some(vec![(1, 3)]), ..small() };
         for length in 1..40 {
-            structure.nodes[3].label = "0".repeat(length);
-            assert_eq!(texts(&bars(&structure, 1), "font-weight=\"700\""), [&structure.nodes[3].label]);
+            structure.nodes[3].code = "0".repeat(length);
+            assert_eq!(texts(&bars(&structure, 1), "font-weight=\"700\""), [&structure.nodes[3].code]);
         }
     }
 
     #[test]
     fn labels_of_151_nodes_do_not_overlap() {
         let mut structure = encounter([40, 50, 60], &["P"]);
-        structure.layers[0].attention.fill(1.0 / 151.0);
+        structure.layers[0].matrix.fill(1.0 / 151.0);
         let svg = bars(&structure, 7);
         let baselines = numbers(&svg, "text-anchor=\"end\"", "y");
         assert_eq!(baselines.len(), 151);

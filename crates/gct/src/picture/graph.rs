@@ -1,10 +1,11 @@
 //! The encounter as a graph: what the nodes of each kind attend to in the next.
 
 use super::axis::{Axis, Numbers};
-use super::links::{Link, Links, Mark};
+use super::heading;
+use super::links::{DrawnLink, Links, Mark};
 use super::page::{BLUE, DROP, Key, PALE_INK, Page, RED, RULE, SHADE, SMALL, SYMBOL, block};
 use super::svg::{Element, element, number, shortened, text, width};
-use super::{Kind, Structure};
+use crate::graph::{NodeKind, NodePair, Structure};
 
 const PITCH: f64 = 24.0;
 const BOX: f64 = 19.0;
@@ -80,7 +81,7 @@ struct Plan<'a> {
 }
 
 struct Column {
-    kind: Kind,
+    kind: NodeKind,
     left: f64,
     width: f64,
     nodes: Vec<usize>,
@@ -96,18 +97,18 @@ impl<'a> Plan<'a> {
     fn new(structure: &'a Structure) -> Self {
         let of_kind =
             |kind| (0..structure.nodes.len()).filter(move |&node| structure.nodes[node].kind == kind);
-        let longest = Kind::ALL.map(|kind| of_kind(kind).count()).into_iter().max().unwrap_or(0).max(4);
+        let longest = NodeKind::ALL.map(|kind| of_kind(kind).count()).into_iter().max().unwrap_or(0).max(4);
         let height = longest as f64 * PITCH;
         // Tall pictures are wide, or all lines would be steep.
         let gap = (height * 0.3).clamp(150.0, 320.0);
         let (mut columns, mut heights) = (Vec::new(), vec![0.0; structure.nodes.len()]);
         let mut left = 0.0;
-        for kind in Kind::ALL {
+        for kind in NodeKind::ALL {
             let nodes: Vec<usize> = of_kind(kind).collect();
             for (position, &node) in nodes.iter().enumerate() {
                 heights[node] = HEAD + (position as f64 + 0.5) * height / nodes.len() as f64;
             }
-            let labels = nodes.iter().map(|&node| width(&structure.nodes[node].label, SMALL));
+            let labels = nodes.iter().map(|&node| width(&structure.nodes[node].label(), SMALL));
             let width = labels.fold(64.0, f64::max).min(LABEL) + 16.0;
             columns.push(Column { kind, left, width, nodes });
             left += width + gap;
@@ -116,22 +117,22 @@ impl<'a> Plan<'a> {
     }
 
     fn headings(&self) -> Vec<Element> {
-        let heading = |column: &Column| {
+        let titled = |column: &Column| {
             let name = match column.kind {
-                Kind::Visit => column.kind.heading().into(),
-                kind => format!("{} ({})", kind.heading(), column.nodes.len()),
+                NodeKind::Visit => heading(column.kind).into(),
+                NodeKind::Code(_) => format!("{} ({})", heading(column.kind), column.nodes.len()),
             };
             let middle = column.left + column.width / 2.0;
             text(middle, 14.0, 12.0, &name).set("text-anchor", "middle").set("font-weight", "600")
         };
-        self.columns.iter().map(heading).collect()
+        self.columns.iter().map(titled).collect()
     }
 
     fn boxes(&self) -> Vec<Element> {
         let labelled_box = |(node, &y): (usize, &f64)| {
             let (column, node) = (self.column(node), &self.structure.nodes[node]);
             let frame = block((column.left, y - BOX / 2.0), (column.width, BOX), SHADE);
-            let label = text(column.left + 8.0, y + DROP, SMALL, &shortened(&node.label, SMALL, LABEL));
+            let label = text(column.left + 8.0, y + DROP, SMALL, &shortened(&node.label(), SMALL, LABEL));
             let parts = [frame.set("stroke", RULE).at([("rx", 4.0)]), label];
             element("g").hover(&node.full_label()).with(parts)
         };
@@ -139,11 +140,11 @@ impl<'a> Plan<'a> {
     }
 
     fn column(&self, node: usize) -> &Column {
-        &self.columns[self.structure.nodes[node].kind as usize]
+        &self.columns[self.structure.nodes[node].kind.index()]
     }
 
-    fn lines(&self, links: &[Link], strongest: f64) -> Vec<Element> {
-        let line = |link: &Link| {
+    fn lines(&self, links: &[DrawnLink], strongest: f64) -> Vec<Element> {
+        let line = |link: &DrawnLink| {
             let share = link.strength / strongest;
             let path = element("path").set("d", &self.path(link.ends));
             let path = weighted(path, link.mark, share);
@@ -158,7 +159,7 @@ impl<'a> Plan<'a> {
         same_mark.map(|links| coloured(element("g"), links[0].mark).with(links.iter().map(line))).collect()
     }
 
-    fn path(&self, (a, b): (usize, usize)) -> String {
+    fn path(&self, (a, b): NodePair) -> String {
         let (from, to) = (self.column(a), self.column(b));
         let (y1, y2) = (self.heights[a], self.heights[b]);
         let [x1, bend, x2] = match from.kind == to.kind {
@@ -170,8 +171,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn caption(structure: &Structure, link: &Link) -> String {
-    let [a, b] = [link.ends.0, link.ends.1].map(|node| shortened(&structure.nodes[node].label, SMALL, LABEL));
+fn caption(structure: &Structure, link: &DrawnLink) -> String {
+    let [a, b] =
+        [link.ends.0, link.ends.1].map(|node| shortened(&structure.nodes[node].label(), SMALL, LABEL));
     format!("{a} – {b}: {:.2}", link.strength)
 }
 
@@ -222,8 +224,8 @@ fn legend(edges_known: bool, strongest: f64) -> Vec<Key> {
 #[cfg(test)]
 mod tests {
     use super::super::svg::tests::{assert_well_formed, numbers, texts};
-    use super::super::tests::{encounter, small};
     use super::*;
+    use crate::graph::structures::{encounter, small};
 
     #[test]
     fn true_edges_are_red_and_missed_ones_dashed() {
@@ -244,7 +246,7 @@ mod tests {
     #[test]
     fn labels_are_escaped_and_whole_when_the_mouse_rests_on_them() {
         let mut structure = small();
-        structure.nodes[2].label = format!("<&\"{}", "x".repeat(100));
+        structure.nodes[2].code = format!("<&\"{}", "x".repeat(100));
         let svg = graph(&structure, 0).svg;
         assert_well_formed(&svg);
         let whole = format!("&lt;&amp;&quot;{}", "x".repeat(100));
@@ -256,11 +258,11 @@ mod tests {
     fn labels_of_151_nodes_do_not_overlap() {
         let boxes = element("g").with(Plan::new(&encounter([40, 50, 60], &["P"])).boxes()).to_string();
         let [x, y] = ["x", "y"].map(|attribute| numbers(&boxes, "text ", attribute));
-        let places: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
-        assert_eq!(places.len(), 151);
+        let labels: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
+        assert_eq!(labels.len(), 151);
         let close = |a: &(f64, f64), b: &(f64, f64)| a.0 == b.0 && (a.1 - b.1).abs() < SMALL * 1.2;
-        let overlaps = |at: usize| places[..at].iter().any(|place| close(place, &places[at]));
-        assert!(!(0..places.len()).any(overlaps));
+        let overlaps = |at: usize| labels[..at].iter().any(|label| close(label, &labels[at]));
+        assert!(!(0..labels.len()).any(overlaps));
     }
 
     #[test]
@@ -291,7 +293,7 @@ mod tests {
     #[test]
     fn a_picture_of_many_nodes_says_what_it_leaves_out() {
         let mut structure = encounter([60, 0, 0], &["P"]);
-        structure.layers[0].attention.fill(0.1);
+        structure.layers[0].matrix.fill(0.1);
         let Graph { svg, left_out } = graph(&structure, 0);
         assert_eq!(left_out, 61 * 60 / 2 - 1500);
         assert_eq!(svg.matches("<path").count(), 1500 + legend(false, 0.1).len());

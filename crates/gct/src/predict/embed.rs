@@ -14,7 +14,7 @@ use super::npy;
 use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{Overwrite, PendingFile};
-use crate::infer::{LoadedModel, Predictor, Reader, Which, in_rounds};
+use crate::infer::{Predictor, Reader, Which, in_rounds};
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
@@ -31,11 +31,8 @@ pub fn visits(
     out: (&Path, Overwrite),
     job: &Job<'_, u64>,
 ) -> Result<Written> {
-    let model = run.model()?;
-    if model.config().needs_edges() {
-        model.check_data(dataset.manifest().with_edges > 0)?;
-    }
-    let predictor = Predictor::of_run(run, LoadedModel::new(&model));
+    let predictor = Predictor::of_run(run)?;
+    predictor.check_given(dataset)?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     let mut rows = 0;
     if is_npy(out.0)? {
@@ -53,16 +50,12 @@ pub fn visits(
         }
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
-    let mut file = VectorFile::create(out, rows, model.width())?;
+    let mut file = VectorFile::create(out, rows, run.settings().model.width())?;
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.
     file.write(names(&[]), std::iter::empty())?;
     written.left_out = in_rounds(&mut reader, can_ask, |encounters| {
-        let vectors = predictor
-            .map(&predictor.samples(encounters), |model, examples, pool| model.visits(examples, pool));
-        if !vectors.iter().flatten().all(|value| value.is_finite()) {
-            return Err(Error::NotFinite);
-        }
+        let vectors = predictor.vectors(&predictor.samples(encounters))?;
         file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;
         job.advance(written.encounters)
@@ -122,7 +115,7 @@ enum VectorFile {
     Npy(npy::Writer<BufWriter<File>>, PendingFile),
     /// With its path until the columns are known.
     Parquet {
-        out: (std::path::PathBuf, Overwrite),
+        target: (std::path::PathBuf, Overwrite),
         width: usize,
         table: Option<Box<TableFile>>,
     },
@@ -137,7 +130,7 @@ impl VectorFile {
             return Ok(VectorFile::Npy(writer, pending));
         }
         crate::files::check_file(path, overwrite)?;
-        Ok(VectorFile::Parquet { out: (path.to_owned(), overwrite), width, table: None })
+        Ok(VectorFile::Parquet { target: (path.to_owned(), overwrite), width, table: None })
     }
 
     fn write<'a>(
@@ -149,7 +142,7 @@ impl VectorFile {
             VectorFile::Npy(writer, pending) => {
                 vectors.try_for_each(|vector| writer.row(vector)).on("write", pending.target())
             }
-            VectorFile::Parquet { out, width, table } => {
+            VectorFile::Parquet { target, width, table } => {
                 let values = Float32Array::from_iter_values(vectors.flatten().copied());
                 let element = Arc::new(Field::new("element", DataType::Float32, false));
                 let list = FixedSizeListArray::new(element, *width as i32, Arc::new(values), None);
@@ -158,7 +151,7 @@ impl VectorFile {
                     .expect("the columns of a table are of one length");
                 let table = match table {
                     Some(table) => table,
-                    none => none.insert(Box::new(TableFile::create(&out.0, out.1, batch.schema())?)),
+                    none => none.insert(Box::new(TableFile::create(&target.0, target.1, batch.schema())?)),
                 };
                 table.write(&batch)
             }

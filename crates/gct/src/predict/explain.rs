@@ -1,32 +1,27 @@
 //! What a model believes about one encounter: who attends to whom, and what it predicts.
 
-use itertools::Itertools;
-
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
-use crate::graph;
-use crate::infer::{LoadedModel, Predictor, Reader, Which};
+use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
+use crate::infer::{Predictor, Reader, Which};
 use crate::job::Job;
 use crate::model::{Config, PriorRole};
-use crate::picture::{Kind, Layer, Node, Part, Structure};
 use crate::question::Answer;
-use crate::record::{CodeKind, Encounter};
+use crate::record::{Code, CodeKind};
 use crate::run::Run;
 use crate::sample::Sample;
 
 /// How many connected pairs are told where there is no room for all: an encounter may have thousands.
 const PAIRS: usize = 30;
 
-/// What a model believes.
-#[derive(Debug, Clone)]
+/// What a model believes about an encounter.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The nodes, the attention of each block, the true edges where they are known.
     pub structure: Structure,
     /// What it predicts, the most probable first.
     pub answers: Vec<Answer>,
-    /// The node that was hidden from the model.
-    pub hidden: Option<usize>,
     /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row after row.
     pub connected: Option<Vec<f32>>,
 }
@@ -36,26 +31,6 @@ impl Explanation {
     pub fn layers(&self) -> Vec<Layer> {
         let answer = self.connected.iter().map(|connected| answer(connected.clone()));
         self.structure.layers.iter().cloned().chain(answer).collect()
-    }
-
-    /// The strongest links of a block, the strongest first: two nodes of which one attends to the other,
-    /// and the mean of the attention both ways.
-    pub fn links(&self, layer: usize, most: usize) -> Vec<(usize, usize, f32)> {
-        let (nodes, attention) = (self.structure.nodes.len(), &self.structure.layers[layer].attention);
-        let weaker = |a: &(usize, usize, f32), b: &(usize, usize, f32)| {
-            b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1)))
-        };
-        graph::pairs(nodes)
-            .map(|(i, j)| (i, j, 0.5 * (attention[i * nodes + j] + attention[j * nodes + i])))
-            .filter(|(.., weight)| *weight > 0.0)
-            .k_smallest_by(most, weaker)
-            .collect()
-    }
-
-    /// Whether two nodes are connected, where that is known.
-    pub fn is_edge(&self, i: usize, j: usize) -> Option<bool> {
-        let edges = self.structure.edges.as_ref()?;
-        Some(edges.iter().any(|&(cause, effect)| [(i, j), (j, i)].contains(&(cause, effect))))
     }
 }
 
@@ -71,13 +46,10 @@ pub fn explain(
     encounter: Option<&str>,
     job: &Job<'_, u64>,
 ) -> Result<Explanation> {
-    let model = run.model()?;
-    let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
-    if model.config().needs_edges() {
-        model.check_data(dataset.manifest().with_edges > 0)?;
-    }
-    let explainer = Explainer::of(run, LoadedModel::new(&model));
+    let explainer = Explainer::new(run)?;
     let predictor = explainer.predictor();
+    let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
+    predictor.check_given(dataset)?;
     let mut found = None;
     for (read, candidate) in (1..).zip(Reader::new(run, dataset, which)?) {
         let candidate = candidate?;
@@ -107,27 +79,17 @@ pub struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// Loads the model.
+    /// Loads the model, unless the run has it already.
     ///
     /// # Errors
     /// If the run has no model, or its file is damaged.
     pub fn new(run: &'a Run) -> Result<Self> {
-        Ok(Explainer::of(run, LoadedModel::new(&run.model()?)))
-    }
-
-    /// The same with the model of the run that was loaded before.
-    pub fn of(run: &'a Run, loaded: LoadedModel) -> Self {
-        Explainer { run, predictor: Predictor::of_run(run, loaded) }
+        Ok(Explainer { run, predictor: Predictor::of_run(run)? })
     }
 
     /// The model with what it takes to ask it.
     pub fn predictor(&self) -> &Predictor<'a> {
         &self.predictor
-    }
-
-    /// The nodes of an encounter, the visit first.
-    pub fn nodes(&self, encounter: &Encounter) -> Vec<Node> {
-        nodes(self.run, encounter)
     }
 
     /// What the model believes about a sample.
@@ -139,28 +101,23 @@ impl<'a> Explainer<'a> {
     /// If it cannot be asked about: see [`Predictor::missing`].
     pub fn explain(&self, sample: &Sample<'_>) -> Result<Explanation> {
         let (predictor, encounter) = (&self.predictor, sample.encounter());
-        let mut nodes = self.nodes(encounter);
-        let hidden = hidden_node(sample);
-        if let Some(hidden) = hidden {
-            nodes[hidden].label += " (hidden)";
-        }
         let structure = Structure {
             layers: self.blocks(attention_of(predictor.model(), &predictor.example(sample))),
             edges: graph::edges(encounter).map(Iterator::collect),
-            nodes,
+            nodes: nodes(self.run, sample),
         };
         let logits = predictor.answers(std::slice::from_ref(sample))?.swap_remove(0);
         let connected = predictor.question().edge_probabilities(structure.nodes.len(), &logits);
-        Ok(Explanation { structure, answers: self.answers(sample, &logits), hidden, connected })
+        Ok(Explanation { structure, answers: self.answers(sample, &logits), connected })
     }
 
     /// The attention of each block, named.
     pub(crate) fn blocks(&self, attentions: Vec<Vec<f32>>) -> Vec<Layer> {
-        let layer = |(block, attention): (usize, Vec<f32>)| match self.predictor.model().config() {
+        let layer = |(block, matrix): (usize, Vec<f32>)| match self.predictor.model().config() {
             Config::Gct(config) if block == 0 && config.prior == PriorRole::Replaces => {
-                Layer { name: "P".into(), part: Part::Prior, attention }
+                Layer { name: "P".into(), kind: LayerKind::Prior, matrix }
             }
-            _ => Layer { name: format!("block {}", block + 1), part: Part::Attention, attention },
+            _ => Layer { name: format!("block {}", block + 1), kind: LayerKind::Attention, matrix },
         };
         attentions.into_iter().enumerate().map(layer).collect()
     }
@@ -195,28 +152,24 @@ impl<'a> Explainer<'a> {
 }
 
 fn answer(connected: Vec<f32>) -> Layer {
-    Layer { name: "answer".into(), part: Part::Probability, attention: connected }
+    Layer { name: "answer".into(), kind: LayerKind::Probability, matrix: connected }
 }
 
 /// The node of the hidden diagnosis.
 pub(crate) fn hidden_node(sample: &Sample<'_>) -> Option<usize> {
-    let first = graph::Nodes::of(sample.encounter()).range(CodeKind::Diagnosis).start;
+    let first = NodeRanges::of(sample.encounter()).range(CodeKind::Diagnosis).start;
     sample.hidden_position().map(|position| first + position)
 }
 
-fn nodes(run: &Run, encounter: &Encounter) -> Vec<Node> {
-    let nodes = graph::Nodes::of(encounter);
+/// The nodes of a sample, the visit first.
+fn nodes(run: &Run, sample: &Sample<'_>) -> Vec<Node> {
+    let (encounter, hidden) = (sample.encounter(), hidden_node(sample));
     let node = |node: usize| match graph::code_of(encounter, node) {
-        None => Node { kind: Kind::Visit, label: "visit".into(), description: None },
+        None => Node::visit(),
         Some((kind, id)) => {
-            let code = &run.vocabulary()[kind][id as usize];
-            let kind = match kind {
-                CodeKind::Diagnosis => Kind::Diagnosis,
-                CodeKind::Treatment => Kind::Treatment,
-                CodeKind::Lab => Kind::Lab,
-            };
-            Node { kind, label: code.code.clone(), description: code.description.clone() }
+            let Code { code, description, .. } = run.vocabulary()[kind][id as usize].clone();
+            Node { kind: NodeKind::Code(kind), code, description, hidden: hidden == Some(node) }
         }
     };
-    (0..nodes.len()).map(node).collect()
+    (0..NodeRanges::of(encounter).len()).map(node).collect()
 }

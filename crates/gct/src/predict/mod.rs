@@ -1,8 +1,9 @@
-//! What a finished run gives away: predictions and embeddings of any number of encounters, in bounded memory, and what its model
-//! believes about one of them.
+//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `embed`, `explain`. The functions here
+//! are for datasets of any size, in bounded memory.
 
 mod embed;
 mod explain;
+mod memory;
 mod npy;
 mod score;
 

@@ -14,7 +14,7 @@ use super::Written;
 use crate::dataset::{Dataset, TableFile};
 use crate::error::{Error, Result};
 use crate::files::Overwrite;
-use crate::infer::{LoadedModel, Predictor, Reader, TestSet, in_rounds};
+use crate::infer::{Predictor, Reader, TestSet, in_rounds};
 use crate::job::Job;
 use crate::question::TableOptions;
 use crate::record::Encounter;
@@ -34,10 +34,8 @@ pub fn score(
     job: &Job<'_, u64>,
 ) -> Result<Written> {
     options.check()?;
-    let (TestSet { which, training }, model) = (test_set.into(), run.model()?);
-    if model.config().needs_edges() {
-        model.check_data(dataset.manifest().with_edges > 0)?;
-    }
+    let (TestSet { which, training }, predictor) = (test_set.into(), Predictor::of_run(run)?);
+    predictor.check_given(dataset)?;
     // Labels to compare with are welcome, but need not be there.
     let labels = run.settings().task.labels();
     let is_known = |label: &String| dataset.manifest().labels.contains(label);
@@ -48,7 +46,6 @@ pub fn score(
         return Err(Error::NotMeds { problem: "the dataset does not know the label" });
     }
     let is_complete = |encounter: &Encounter| !options.meds || encounter.labels.iter().all(Option::is_some);
-    let predictor = Predictor::of_run(run, LoadedModel::new(&model));
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     // Without answers to compare with, it is no test.
     if run.settings().task.has_answers(dataset.manifest()) {

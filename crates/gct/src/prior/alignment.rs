@@ -33,24 +33,25 @@ pub(super) fn learn<'a>(
         .flat_map(|(cause, row)| std::iter::repeat_n(cause, row[1] - row[0]))
         .collect();
     let strength =
-        |expected: f64, place: usize| (expected / f64::from(causes[cause_of[place]])).min(STRONGEST) as f32;
+        |expected: f64, index: usize| (expected / f64::from(causes[cause_of[index]])).min(STRONGEST) as f32;
     pairs.strengths =
-        (0..).zip(&pairs.counts).map(|(place, count)| strength(f64::from(*count), place)).collect();
-    let mut places = Vec::new();
+        (0..).zip(&pairs.counts).map(|(index, count)| strength(f64::from(*count), index)).collect();
+    let mut indices = Vec::new();
     for _ in 0..ROUNDS {
         let mut expected = vec![0.0; pairs.counts.len()];
         for (causes, effects) in encounters.clone() {
             for &effect in effects {
-                places.clear();
-                places.extend(causes.iter().filter_map(|cause| pairs.place(*cause, effect)));
-                let none: f64 = places.iter().map(|place| 1.0 - f64::from(pairs.strengths[*place])).product();
-                for &place in &places {
-                    expected[place] +=
-                        f64::from(pairs.strengths[place]) / (1.0 - none).max(f64::MIN_POSITIVE);
+                indices.clear();
+                indices.extend(causes.iter().filter_map(|cause| pairs.index(*cause, effect)));
+                let none: f64 =
+                    indices.iter().map(|index| 1.0 - f64::from(pairs.strengths[*index])).product();
+                for &index in &indices {
+                    expected[index] +=
+                        f64::from(pairs.strengths[index]) / (1.0 - none).max(f64::MIN_POSITIVE);
                 }
             }
         }
-        pairs.strengths = (0..).zip(&expected).map(|(place, expected)| strength(*expected, place)).collect();
+        pairs.strengths = (0..).zip(&expected).map(|(index, expected)| strength(*expected, index)).collect();
     }
 }
 

@@ -194,7 +194,7 @@ fn rows(batch: &RecordBatch, cells: Cells) -> Result<Vec<Row>, (usize, &'static 
 mod tests {
     use super::*;
     use crate::prior::Counter;
-    use crate::record::{Encounter, EncounterId, SubjectId};
+    use crate::record::Encounter;
 
     #[test]
     fn what_is_read_is_what_was_written() {
@@ -209,16 +209,7 @@ mod tests {
             [[vec![0, 2], vec![1], vec![0, 1]], [vec![2], vec![0, 1], vec![]], [vec![3], vec![], vec![1]]]
         {
             let [diagnosis, treatment, lab] = codes;
-            counter.add(&Encounter {
-                id: EncounterId::new("e"),
-                subject: SubjectId::new("s"),
-                start: None,
-                prediction_time: None,
-                part: None,
-                codes: PerKind { diagnosis, treatment, lab },
-                edges: None,
-                labels: vec![],
-            });
+            counter.add(&Encounter::new(PerKind { diagnosis, treatment, lab }));
         }
         let prior = counter.finish();
         let home = tempfile::tempdir().unwrap();

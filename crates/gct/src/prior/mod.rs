@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::graph::Nodes;
+use crate::graph::NodeRanges;
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::split::{Part, Split};
@@ -131,7 +131,29 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
     }
 }
 
-/// Conditional probabilities between codes, as counts.
+/// Conditional probabilities between codes, as counts. [`fit`] counts the training split of a dataset, [`Counter`]
+/// encounters in memory.
+///
+/// ```
+/// use gct::graph::NodeRanges;
+/// use gct::prior::{Counter, MatrixSettings};
+/// use gct::record::{Encounter, PerKind};
+///
+/// let encounter = |treatment: &[u32]| {
+///     Encounter::new(PerKind { diagnosis: vec![0], treatment: treatment.to_vec(), lab: vec![] })
+/// };
+/// let mut counter = Counter::new(PerKind { diagnosis: 1, treatment: 2, lab: 0 });
+/// counter.add(&encounter(&[0]));
+/// counter.add(&encounter(&[0, 1]));
+/// let prior = counter.finish();
+/// assert_eq!(prior.treatment_given_diagnosis(1, 0), 0.5);
+///
+/// // P over the nodes visit, diagnosis and treatment, row after row; every row sums to 1.
+/// let asked = encounter(&[1]);
+/// let p = prior.matrix(&asked, &MatrixSettings::default());
+/// assert_eq!(p.len(), NodeRanges::of(&asked).len().pow(2));
+/// assert_eq!(p[3..6], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     encounters: u64,
@@ -181,34 +203,35 @@ impl Pairs {
         self.starts[cause as usize]..self.starts[cause as usize + 1]
     }
 
-    /// Where a pair is, if it was seen.
-    fn place(&self, cause: u32, effect: u32) -> Option<usize> {
+    /// The index of a pair, if it was seen.
+    fn index(&self, cause: u32, effect: u32) -> Option<usize> {
         let row = self.row(cause);
         let position = self.finder.find(cause, effect, &self.effects[row.clone()])?;
         Some(row.start + position)
     }
 
     fn count(&self, cause: u32, effect: u32) -> u32 {
-        self.place(cause, effect).map_or(0, |place| self.counts[place])
+        self.index(cause, effect).map_or(0, |index| self.counts[index])
     }
 
-    /// The counts of one cause with several effects. All places are found before the first count is read, and what is not there is
+    /// The counts of one cause with several effects. All positions are found before the first count is read, and what is not there is
     /// read too and thrown away: counts are far apart in memory, and so many can be on their way at once.
     fn counts_of(&self, cause: u32, effects: &[u32], counts: &mut Vec<u32>) {
         const NOWHERE: u32 = u32::MAX;
         let row = self.row(cause);
         let (row_effects, row_counts) = (&self.effects[row.clone()], &self.counts[row]);
-        let place = |effect: &u32| {
+        let position = |effect: &u32| {
             self.finder.find(cause, *effect, row_effects).map_or(NOWHERE, |position| position as u32)
         };
         counts.clear();
-        counts.extend(effects.iter().map(place));
+        counts.extend(effects.iter().map(position));
         let Some(last) = row_counts.len().checked_sub(1) else {
             return counts.fill(0);
         };
-        for place in counts {
-            let count = row_counts[last.min(*place as usize)];
-            *place = if *place == NOWHERE { 0 } else { count };
+        // Each position becomes its count.
+        for number in counts {
+            let count = row_counts[last.min(*number as usize)];
+            *number = if *number == NOWHERE { 0 } else { count };
         }
     }
 }
@@ -291,7 +314,7 @@ impl Prior {
         self.diagnosis_treatment.effects.len() + self.treatment_lab.effects.len()
     }
 
-    /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`Nodes`].
+    /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`NodeRanges`].
     ///
     /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what [`Cells`] say; visit-diagnosis
     /// cells and the diagonal are a scalar; all else is zero. Rows are then scaled to sum to 1.
@@ -300,7 +323,7 @@ impl Prior {
     /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were not learned
     /// that the cells need.
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
-        let nodes = Nodes::of(encounter);
+        let nodes = NodeRanges::of(encounter);
         let len = nodes.len();
         let [diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
         let mut matrix = vec![0.0f32; len * len];
@@ -329,10 +352,10 @@ impl Prior {
                 let hidden = settings.hidden.filter(|_| cause_kind == CodeKind::Diagnosis);
                 let causes = &encounter.codes[cause_kind];
                 for (j, &effect) in (first_effect..).zip(effects) {
-                    let strength = |(place, &cause): (usize, &u32)| match hidden {
+                    let strength = |(position, &cause): (usize, &u32)| match hidden {
                         // Whoever is hidden explains nothing, so that the others show no trace of it.
-                        Some(hidden) if hidden.position == place => 0.0,
-                        _ => pairs.place(cause, effect).map_or(0.0, |place| pairs.strengths[place]),
+                        Some(hidden) if hidden.position == position => 0.0,
+                        _ => pairs.index(cause, effect).map_or(0.0, |index| pairs.strengths[index]),
                     };
                     strengths.clear();
                     strengths.extend(causes.iter().enumerate().map(strength));
@@ -478,7 +501,7 @@ mod tests {
     use super::*;
 
     fn encounter(diagnosis: &[u32], treatment: &[u32], lab: &[u32]) -> Encounter {
-        Encounter::bare(PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() })
+        Encounter::new(PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() })
     }
 
     /// Four encounters: diagnosis 0 is in all, treatment 0 in three of them, lab 0 in one.

@@ -210,7 +210,7 @@ mod tests {
         for [diagnosis, treatment, lab] in
             [[vec![0], vec![0], vec![0]], [vec![0, 1], vec![1], vec![]], [vec![1], vec![0, 1], vec![0]]]
         {
-            counter.add(&Encounter::bare(PerKind { diagnosis, treatment, lab }));
+            counter.add(&Encounter::new(PerKind { diagnosis, treatment, lab }));
         }
         counter.finish()
     }

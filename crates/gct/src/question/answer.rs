@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::graph::Link;
+
 /// One thing that a model predicts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
@@ -11,6 +13,23 @@ pub struct Answer {
     pub probability: f64,
     /// Whether it is true, where that is known.
     pub truth: Option<bool>,
+}
+
+/// What a model predicts for an encounter. Nodes are those of [`NodeRanges`](crate::graph::NodeRanges), diagnoses are
+/// ids of the run's vocabulary.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prediction {
+    /// How probable an edge is, for each pair of nodes that M allows, in order of nodes.
+    Edges(Vec<Link>),
+    /// How probable each label of the visit is, in the order of [`Question::labels`](super::Question::labels).
+    Labels(Vec<f64>),
+    /// Which diagnosis was hidden.
+    HiddenDiagnosis {
+        /// The one that was.
+        hidden: u32,
+        /// All diagnoses with their probabilities, the most probable first.
+        ranked: Vec<(u32, f64)>,
+    },
 }
 
 /// The probability of a logit.

@@ -9,7 +9,7 @@ use super::answer::{Answer, probability};
 use super::head::HeadConfig;
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
-use crate::graph::{self, Nodes};
+use crate::graph::{self, Link, NodeRanges};
 use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
@@ -34,14 +34,14 @@ pub(super) fn loss<E: Engine>(
 ) -> f64 {
     let graphs: Vec<Connected<'_>> = examples
         .iter()
-        .map(|example| Connected { sizes: &example.sizes, edges: example.known_edges() })
+        .map(|example| Connected { sizes: example.ranges.sizes(), edges: example.known_edges() })
         .collect();
     engine.edge_loss(nodes, decoder, &graphs, share)
 }
 
 /// Calls `each` with the logit of every pair of nodes and whether they are connected, if that is known.
 pub(super) fn each_outcome(sample: &Sample<'_>, logits: &[f32], mut each: impl FnMut(f32, bool)) {
-    let nodes = Nodes::of(sample.encounter()).len();
+    let nodes = NodeRanges::of(sample.encounter()).len();
     let Some(adjacency) = graph::adjacency(sample.encounter()) else { return };
     for ((i, j), logit) in graph::pairs(nodes).zip(logits) {
         each(*logit, adjacency[i * nodes + j]);
@@ -56,6 +56,16 @@ pub(super) fn probabilities(nodes: usize, logits: &[f32]) -> Vec<f32> {
         (matrix[i * nodes + j], matrix[j * nodes + i]) = (probability, probability);
     }
     matrix
+}
+
+/// How probable an edge is, for each pair that M allows.
+pub(super) fn links(sample: &Sample<'_>, logits: &[f32]) -> Vec<Link> {
+    let nodes = NodeRanges::of(sample.encounter());
+    graph::pairs(nodes.len())
+        .zip(logits)
+        .filter(|((i, j), _)| nodes.allowed(*i, *j))
+        .map(|((from, to), logit)| Link { from, to, weight: probability(*logit) })
+        .collect()
 }
 
 /// The kind and the code of a node.
@@ -75,7 +85,7 @@ pub(super) fn answers(
     most: usize,
 ) -> Vec<Answer> {
     let encounter = sample.encounter();
-    let (nodes, adjacency) = (Nodes::of(encounter), graph::adjacency(encounter));
+    let (nodes, adjacency) = (NodeRanges::of(encounter), graph::adjacency(encounter));
     let mut connected: Vec<(usize, usize, f64)> = graph::pairs(nodes.len())
         .zip(logits)
         .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
@@ -123,7 +133,7 @@ impl<'a> Table<'a> {
 
     pub(super) fn add(&mut self, sample: &Sample<'_>, logits: &[f32]) {
         let (encounter, least) = (sample.encounter(), self.min_probability);
-        let (nodes, adjacency) = (Nodes::of(encounter), graph::adjacency(encounter));
+        let (nodes, adjacency) = (NodeRanges::of(encounter), graph::adjacency(encounter));
         // Few pairs are probable, and a logit is compared faster than it becomes a probability.
         let least_logit = (least.ln() - (-least).ln_1p()) as f32 - 1e-3;
         for ((i, j), logit) in graph::pairs(nodes.len()).zip(logits) {
@@ -163,7 +173,7 @@ mod tests {
     #[test]
     fn connected_pairs_are_of_codes_and_the_most_probable_come_first() {
         let encounter =
-            Encounter::bare(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
+            Encounter::new(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
         let code = |code: &str| Code { code: code.into(), description: None, count: 1 };
         let vocabulary =
             PerKind { diagnosis: vec![code("D")], treatment: vec![code("T"), code("U")], lab: vec![] };

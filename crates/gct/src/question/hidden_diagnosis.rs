@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
-use super::answer::{Answer, largest, softmax};
+use super::answer::{Answer, Prediction, largest, softmax};
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
 use crate::metric::{Bootstrap, Means, Scores};
@@ -95,6 +95,13 @@ impl Tally {
     }
 }
 
+/// All diagnoses, the most probable first.
+pub(super) fn prediction(sample: &Sample<'_>, logits: &[f32]) -> Prediction {
+    let shares = softmax(logits);
+    let ranked = largest(&shares, shares.len()).into_iter().map(|id| (id as u32, shares[id])).collect();
+    Prediction::HiddenDiagnosis { hidden: truth(sample) as u32, ranked }
+}
+
 /// The most probable guesses, and the hidden diagnosis, however improbable it is.
 pub(super) fn answers(sample: &Sample<'_>, logits: &[f32], vocabulary: &Vocabulary) -> Vec<Answer> {
     let (hidden, shares) = (truth(sample), softmax(logits));
@@ -178,7 +185,7 @@ mod tests {
 
     fn encounter(id: &str, diagnoses: u32) -> Encounter {
         let codes = PerKind { diagnosis: (0..diagnoses).collect(), ..PerKind::default() };
-        Encounter { id: EncounterId::new(id), ..Encounter::bare(codes) }
+        Encounter { id: EncounterId::new(id), ..Encounter::new(codes) }
     }
 
     #[test]

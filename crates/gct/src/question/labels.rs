@@ -89,6 +89,11 @@ pub(super) fn each_outcome(sample: &Sample<'_>, logits: &[f32], mut each: impl F
     }
 }
 
+/// How probable each label is.
+pub(super) fn probabilities(logits: &[f32]) -> Vec<f64> {
+    logits.iter().map(|logit| probability(*logit)).collect()
+}
+
 /// What logits say of each label.
 pub(super) fn answers(labels: &Labels, sample: &Sample<'_>, logits: &[f32]) -> Vec<Answer> {
     let truths = &sample.encounter().labels;

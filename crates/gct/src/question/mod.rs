@@ -33,7 +33,7 @@ mod labels;
 mod table;
 mod tally;
 
-pub use answer::Answer;
+pub use answer::{Answer, Prediction};
 pub use head::HeadConfig;
 pub(crate) use head::{Backbone, Head, NodeVectors, Output};
 pub use hidden_diagnosis::Hide;
@@ -43,6 +43,20 @@ pub use table::TableOptions;
 pub(crate) use tally::Tally;
 
 /// What is asked of a model. Its text form is the name of the task.
+///
+/// ```
+/// use gct::question::{Labels, Question};
+///
+/// let question: Question = "graph_reconstruction".parse()?;
+/// assert_eq!(question, Question::Edges);
+/// // Any label of a dataset can be asked for.
+/// let labels = ["died".to_owned(), "readmission".to_owned()];
+/// let question = Question::named("died", &labels)?;
+/// assert_eq!(question, Question::Labels(Labels::Named("died".into())));
+/// assert_eq!(question.to_string(), "label:died");
+/// assert_eq!((question.labels(), question.chosen_by()), (vec!["died".to_owned()], "aucpr"));
+/// # Ok::<(), gct::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Question {
@@ -318,6 +332,15 @@ impl Question {
         }
     }
 
+    /// What logits say of a sample, in probabilities.
+    pub(crate) fn prediction(&self, sample: &Sample<'_>, logits: &[f32]) -> Prediction {
+        match self {
+            Question::Edges => Prediction::Edges(edges::links(sample, logits)),
+            Question::Labels(_) => Prediction::Labels(labels::probabilities(logits)),
+            Question::HiddenDiagnosis => hidden_diagnosis::prediction(sample, logits),
+        }
+    }
+
     /// How probable an edge between two nodes is, where that is what is asked: a symmetric matrix, row after row.
     pub(crate) fn edge_probabilities(&self, nodes: usize, logits: &[f32]) -> Option<Vec<f32>> {
         match self {
@@ -429,7 +452,7 @@ mod tests {
     fn only_encounters_with_an_answer_are_learned_from() {
         let encounter = |labels: &[Option<bool>]| Encounter {
             labels: labels.to_vec(),
-            ..Encounter::bare(PerKind::default())
+            ..Encounter::new(PerKind::default())
         };
         assert!(!Question::Edges.has_answer(&encounter(&[])), "no edges");
         assert!(!Question::HiddenDiagnosis.has_answer(&encounter(&[])), "no diagnosis");

@@ -10,11 +10,10 @@ use serde::Serialize;
 
 use super::cells;
 use super::links::Links;
-use super::{LayerName, Link, NamedCurves, Options, round};
+use super::{CodeLink, LayerName, NamedCurves, Options, round};
 use crate::evaluate::Inferred;
-use crate::graph;
+use crate::graph::{self, Layer, LayerKind, NodePair, NodeRanges};
 use crate::metric::CurveTally;
-use crate::picture::{Layer, Part};
 use crate::predict::{Explainer, hidden_node};
 use crate::question::Answer;
 use crate::record::{CodeKind, Encounter};
@@ -32,7 +31,7 @@ pub struct Row {
     loss: Option<f64>,
     codes: Vec<usize>,
     hidden: Option<usize>,
-    edges: Option<Vec<(usize, usize)>>,
+    edges: Option<Vec<NodePair>>,
     answers: Vec<Answer>,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct Seen {
     pub(super) layers: Vec<LayerName>,
     pub(super) matrices: Option<String>,
     pub(super) curves: Vec<NamedCurves>,
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<CodeLink>,
 }
 
 impl<'a> Gathering<'a> {
@@ -78,18 +77,17 @@ impl<'a> Gathering<'a> {
 
     pub(super) fn add(&mut self, Inferred { sample, logits, attentions, .. }: &Inferred<'_>) {
         let encounter = sample.encounter();
-        let (nodes, adjacency) = (graph::Nodes::of(encounter).len(), graph::adjacency(encounter));
+        let (nodes, adjacency) = (NodeRanges::of(encounter).len(), graph::adjacency(encounter));
         self.explainer.predictor().question().each_outcome(sample, logits, |series, logit, truth| {
             self.curves[series].1.add(logit, truth);
         });
         let layers = self.explainer.layers(nodes, attentions.clone(), logits);
         if self.layers.is_empty() {
-            let named = |layer: &Layer| LayerName { name: layer.name.clone(), kind: layer.part };
+            let named = |layer: &Layer| LayerName { name: layer.name.clone(), kind: layer.kind };
             self.layers = layers.iter().map(named).collect();
         }
         if let Some(last) = layers.last() {
-            let mean =
-                |i: usize, j: usize| 0.5 * (last.attention[i * nodes + j] + last.attention[j * nodes + i]);
+            let mean = |i: usize, j: usize| 0.5 * (last.matrix[i * nodes + j] + last.matrix[j * nodes + i]);
             let code_index = |kind, id| self.explainer.code_index(kind, id);
             // Of a diagnosis that the model did not see it says nothing.
             self.links.add(encounter, hidden_node(sample), adjacency.as_deref(), mean, code_index);
@@ -154,10 +152,10 @@ impl Matrices {
     }
 
     fn add(&mut self, layer: &Layer) {
-        let nodes = layer.attention.len().isqrt();
-        let is_told = |place: usize| layer.part != Part::Probability || place / nodes < place % nodes;
-        let told = |(place, cell): (usize, &f32)| if is_told(place) { byte(*cell) } else { 0 };
-        let bytes: Vec<u8> = layer.attention.iter().enumerate().map(told).collect();
+        let nodes = layer.matrix.len().isqrt();
+        let is_told = |at: usize| layer.kind != LayerKind::Probability || at / nodes < at % nodes;
+        let told = |(at, cell): (usize, &f32)| if is_told(at) { byte(*cell) } else { 0 };
+        let bytes: Vec<u8> = layer.matrix.iter().enumerate().map(told).collect();
         self.0.write_all(&bytes).expect("memory can be written");
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::cells::is_told;
 use super::round;
-use crate::graph::Nodes;
+use crate::graph::NodeRanges;
 use crate::record::{CodeKind, Encounter};
 
 /// Links that are told.
@@ -13,8 +13,8 @@ const TOLD: usize = 2000;
 
 /// A cause and an effect that were in the same encounters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Link {
-    /// The diagnosis or treatment, as a place among all codes.
+pub struct CodeLink {
+    /// The diagnosis or treatment, as an index among all codes.
     pub cause: usize,
     /// The treatment or lab.
     pub effect: usize,
@@ -44,8 +44,8 @@ struct Sum {
 }
 
 impl Links {
-    /// Adds what a model said of an encounter: `strength(i, j)` is how strongly it connected two nodes, `code` where a code stands
-    /// among all codes. A node that was hidden from it is left out.
+    /// Adds what a model said of an encounter: `strength(i, j)` is how strongly it connected two nodes, `code` the index of a
+    /// code among all codes. A node that was hidden from it is left out.
     pub(super) fn add(
         &mut self,
         encounter: &Encounter,
@@ -54,7 +54,7 @@ impl Links {
         strength: impl Fn(usize, usize) -> f32,
         code: impl Fn(CodeKind, u32) -> u32,
     ) {
-        let nodes = Nodes::of(encounter);
+        let nodes = NodeRanges::of(encounter);
         for (causes, effects) in
             [(CodeKind::Diagnosis, CodeKind::Treatment), (CodeKind::Treatment, CodeKind::Lab)]
         {
@@ -73,12 +73,12 @@ impl Links {
 
     /// Those that the model believes in most, over all encounters together, the strongest first. Pairs of fewer than `min_cell`
     /// encounters are left out, and a count below it is not told, nor one that leaves so few.
-    pub(super) fn finish(self, min_cell: u64) -> Vec<Link> {
+    pub(super) fn finish(self, min_cell: u64) -> Vec<CodeLink> {
         let mut sums: Vec<((u32, u32), Sum)> =
             self.sums.into_iter().filter(|(_, sum)| sum.encounters >= min_cell.max(1)).collect();
         sums.sort_unstable_by(|(a, one), (b, other)| other.strength.total_cmp(&one.strength).then(a.cmp(b)));
         sums.truncate(TOLD);
-        let link = |((cause, effect), sum): ((u32, u32), Sum)| Link {
+        let link = |((cause, effect), sum): ((u32, u32), Sum)| CodeLink {
             cause: cause as usize,
             effect: effect as usize,
             encounters: sum.encounters,
@@ -100,7 +100,7 @@ mod tests {
 
     /// The visit (0), a diagnosis (1), two treatments (2, 3), a lab (4).
     fn encounter() -> Encounter {
-        Encounter::bare(PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] })
+        Encounter::new(PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] })
     }
 
     fn code(kind: CodeKind, id: u32) -> u32 {
@@ -117,7 +117,7 @@ mod tests {
         links.add(&encounter, None, Some(&[false; 25]), strength, code);
         let told = links.finish(0);
         let strongest =
-            Link { cause: 7, effect: 101, encounters: 2, mean: 0.5, known: Some(2), truly: Some(1) };
+            CodeLink { cause: 7, effect: 101, encounters: 2, mean: 0.5, known: Some(2), truly: Some(1) };
         assert_eq!(told[0], strongest);
         assert_eq!(told.len(), 4, "a diagnosis with two treatments, and these with a lab");
     }

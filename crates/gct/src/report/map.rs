@@ -43,31 +43,31 @@ impl Map {
         if vectors.len() < 3 {
             return None;
         }
-        let places = most_frequent(most, counts);
-        let mapped: Vec<&[f32]> = places.iter().map(|place| vectors[*place]).collect();
+        let indices = most_frequent(most, counts);
+        let mapped: Vec<&[f32]> = indices.iter().map(|index| vectors[*index]).collect();
         let ([x, y], explained) = principal(&mapped);
         let (mut neighbours, mut similarity) = (vec![vec![]; vectors.len()], vec![vec![]; vectors.len()]);
         let two_digits = |cosine: f64| (cosine * 100.0).round() / 100.0;
-        for (place, near) in places.iter().zip(nearest(&mapped)) {
-            neighbours[*place] = near.iter().map(|one| places[one.0]).collect();
-            similarity[*place] = near.iter().map(|one| two_digits(one.1)).collect();
+        for (index, near) in indices.iter().zip(nearest(&mapped)) {
+            neighbours[*index] = near.iter().map(|one| indices[one.0]).collect();
+            similarity[*index] = near.iter().map(|one| two_digits(one.1)).collect();
         }
         let spread = |values: Vec<f64>| {
             let mut all = vec![None; vectors.len()];
-            places.iter().zip(values).for_each(|(place, value)| all[*place] = Some(value));
+            indices.iter().zip(values).for_each(|(index, value)| all[*index] = Some(value));
             all
         };
         Some(Map { x: spread(x), y: spread(y), explained: explained.map(round), neighbours, similarity })
     }
 }
 
-/// The places of the largest counts, ascending; of equal ones the first.
+/// The indices of the largest counts, ascending; of equal ones the first.
 fn most_frequent(most: usize, counts: &[u64]) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..counts.len()).collect();
-    places.sort_by_key(|place| std::cmp::Reverse(counts[*place]));
-    places.truncate(most);
-    places.sort_unstable();
-    places
+    let mut indices: Vec<usize> = (0..counts.len()).collect();
+    indices.sort_by_key(|index| std::cmp::Reverse(counts[*index]));
+    indices.truncate(most);
+    indices.sort_unstable();
+    indices
 }
 
 /// The coordinates along the first two principal directions, and their shares of the variance.
@@ -149,8 +149,8 @@ fn nearest(vectors: &[&[f32]]) -> Vec<Vec<(usize, f64)>> {
         let mut found = vec![Nearest::default(); own.len()];
         for (block, others) in blocks.iter().enumerate() {
             for (n, (unit, nearest)) in own.iter().zip(&mut found).enumerate() {
-                let places = (block * LANES..units.len()).zip(cosines(unit, others));
-                places.filter(|(place, _)| *place != chunk * TOGETHER + n).for_each(|one| nearest.add(one));
+                let indices = (block * LANES..units.len()).zip(cosines(unit, others));
+                indices.filter(|(index, _)| *index != chunk * TOGETHER + n).for_each(|one| nearest.add(one));
             }
         }
         found
@@ -186,7 +186,7 @@ struct Nearest(Vec<(usize, f64)>);
 
 impl Nearest {
     /// Of equal ones that stays before which came before.
-    fn add(&mut self, (place, cosine): (usize, f64)) {
+    fn add(&mut self, (index, cosine): (usize, f64)) {
         let is_nearer = |other: &(usize, f64)| other.1.total_cmp(&cosine).is_ge();
         // Of thousands of vectors nearly all are farther away than the last.
         if self.0.get(NEIGHBOURS - 1).is_some_and(is_nearer) {
@@ -194,7 +194,7 @@ impl Nearest {
         }
         let rank = self.0.partition_point(is_nearer);
         self.0.truncate(NEIGHBOURS - 1);
-        self.0.insert(rank, (place, cosine));
+        self.0.insert(rank, (index, cosine));
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_a_place_too() {
+    fn what_does_not_vary_has_a_point_too() {
         let same: [&[f32]; 3] = [&[0.0, 0.0], &[0.0, 0.0], &[0.0, 0.0]];
         let map = Map::of(&same, &[1; 3]).expect("three vectors");
         assert_eq!(map.x, [Some(0.0); 3]);
@@ -249,14 +249,14 @@ mod tests {
         let vectors = many();
         let vectors: Vec<&[f32]> = vectors.iter().map(|vector| &vector[..]).collect();
         let units: Vec<Vec<f32>> = vectors.iter().map(|vector| unit(vector)).collect();
-        for (place, near) in nearest(&vectors).iter().enumerate() {
-            let cosine = |other: &[f32]| units[place].iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
+        for (index, near) in nearest(&vectors).iter().enumerate() {
+            let cosine = |other: &[f32]| units[index].iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
             let mut all: Vec<(usize, f64)> = (units.iter().enumerate())
-                .filter(|(other, _)| *other != place)
+                .filter(|(other, _)| *other != index)
                 .map(|(other, unit)| (other, f64::from(cosine(unit))))
                 .collect();
             all.sort_by(|a, b| b.1.total_cmp(&a.1));
-            assert_eq!(near, &all[..NEIGHBOURS], "of {place}");
+            assert_eq!(near, &all[..NEIGHBOURS], "of {index}");
         }
     }
 

@@ -17,19 +17,19 @@ use cells::{Numbers, Overlap, is_small};
 use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
-pub use links::Link;
+pub use links::CodeLink;
 pub use map::Map;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
-use crate::infer::{LoadedModel, TestSet, Which};
+use crate::graph::{LayerKind, NodeKind};
+use crate::infer::{TestSet, Which};
 use crate::job::Job;
 use crate::metric::{Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
 use crate::paper;
-use crate::picture::Part as LayerPart;
 use crate::predict::Explainer;
 use crate::question::Question;
 use crate::record::{CodeKind, Encounter, PerKind};
@@ -124,7 +124,7 @@ pub struct RunReport {
     encounters: Vec<Row>,
     matrices: Option<String>,
     structure: Option<StructureFigures>,
-    links: Vec<Link>,
+    links: Vec<CodeLink>,
     map: Option<Map>,
     /// The encounters themselves, for a server to ask about.
     #[serde(skip)]
@@ -198,7 +198,7 @@ struct Codes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct LayerName {
     name: String,
-    kind: LayerPart,
+    kind: LayerKind,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -267,11 +267,9 @@ fn groups(about: &[impl PartialEq]) -> Vec<usize> {
 fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<RunReport> {
     let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
-    let loaded = LoadedModel::new(&model);
-    let mut gathering = Gathering::new(Explainer::of(run, loaded.clone()), options);
+    let mut gathering = Gathering::new(Explainer::new(run)?, options);
     let evaluation = evaluate::with(
         run,
-        (&model, loaded),
         dataset,
         *test_set,
         options.bootstrap,
@@ -396,7 +394,7 @@ fn structure(evaluation: &Evaluation, layers: &[LayerName], min_cell: u64) -> Op
     Some(StructureFigures {
         blocks: layers
             .iter()
-            .filter(|layer| layer.kind != LayerPart::Probability)
+            .filter(|layer| layer.kind != LayerKind::Probability)
             .map(|layer| layer.name.clone())
             .collect(),
         kl_attention_truth: structure.kl_attention_truth.blocks.clone(),
@@ -414,7 +412,7 @@ struct Told {
     codes: Vec<(CodeKind, u32)>,
     /// How many encounters have each of them.
     counts: Vec<u64>,
-    /// The index among them of each of all codes.
+    /// The index of each of all codes among them.
     indices: Vec<Option<usize>>,
 }
 
@@ -437,7 +435,7 @@ impl Told {
         let encounters = run.manifest().dataset.encounters;
         for ((kind, id), count) in self.codes.iter().zip(&self.counts) {
             let code = &run.vocabulary()[*kind][*id as usize];
-            names.kind.push(1 + *kind as u8);
+            names.kind.push(NodeKind::Code(*kind).index() as u8);
             names.code.push(code.code.clone());
             names.description.push(code.description.clone());
             names.count.push(cells::is_told(*count, encounters, self.min_cell).then_some(*count));
@@ -447,12 +445,12 @@ impl Told {
 
     /// Links between codes that are told; not one that tells, beside the counts of its codes, that few
     /// encounters lack it.
-    fn links(&self, links: Vec<Link>, asked: u64) -> Vec<Link> {
-        let link = |link: Link| {
+    fn links(&self, links: Vec<CodeLink>, asked: u64) -> Vec<CodeLink> {
+        let link = |link: CodeLink| {
             let (cause, effect) = (self.indices[link.cause]?, self.indices[link.effect]?);
             let wholes = [self.counts[cause], self.counts[effect], asked];
             let is_told = |all: &u64| cells::is_told(link.encounters, *all, self.min_cell);
-            wholes.iter().all(is_told).then_some(Link { cause, effect, ..link })
+            wholes.iter().all(is_told).then_some(CodeLink { cause, effect, ..link })
         };
         links.into_iter().filter_map(link).collect()
     }

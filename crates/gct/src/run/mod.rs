@@ -16,9 +16,11 @@
 //!
 //! The folder appears with its first five files in it, or not at all; every other file is replaced as a whole, or only grows.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +28,10 @@ use crate::batch::{EmbeddingRows, Encoding};
 use crate::dataset::{self, Dataset, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, FileEntry, FolderKind, Overwrite, PendingFolder};
-use crate::model::Model;
+use crate::model::{LoadedModel, Model};
 use crate::overrides;
 use crate::prior::Prior;
-use crate::record::{PerKind, Vocabulary};
+use crate::record::{CodeKind, Encounter, PerKind, Vocabulary};
 
 pub(crate) mod checkpoint;
 mod events;
@@ -158,7 +160,39 @@ pub struct Files {
     pub learned: Option<FileEntry>,
 }
 
-/// A run: all of it but the weights.
+/// A run: a trained model with its vocabulary, its settings and what P is computed from. Weights are loaded when they are
+/// first needed, and then kept.
+///
+/// ```
+/// use gct::infer::{Reader, Which};
+/// use gct::metric::Bootstrap;
+/// use gct::question::Prediction;
+/// use gct::run::{Run, Settings};
+/// use gct::split::Part;
+/// # use gct::dataset::Dataset;
+/// # use gct::files::Overwrite;
+/// # use gct::job::Job;
+/// # let home = tempfile::tempdir().unwrap();
+/// # let (data, folder) = (home.path().join("data"), home.path().join("run"));
+/// # let records = gct::ingest::synthetic::Settings { encounters: 200, ..Default::default() };
+/// # gct::synth::run(&records, &data, Overwrite::Refuse, &Job::silent())?;
+/// # let dataset = Dataset::open(&data)?;
+/// # let settings = Settings { steps: 3, ..Settings::paper("diagnosis_treatment".parse()?, "gct", "synthetic")? };
+/// # gct::train::start(settings, &dataset, &folder, Overwrite::Refuse, Default::default(), &Job::silent())?;
+///
+/// let run = Run::open(&folder)?;
+/// // Encounters of a dataset with the code ids and the labels of the run.
+/// let test = Reader::new(&run, &dataset, Which::Part(Part::Test))?.collect::<gct::Result<Vec<_>>>()?;
+///
+/// let evaluation = run.evaluate(&test, Bootstrap::default())?;
+/// println!("log loss {:?}", evaluation.scores.value("log_loss"));
+/// for (prediction, vector) in run.predict(&test)?.iter().zip(run.embed(&test)?) {
+///     let Prediction::Labels(probabilities) = prediction else { unreachable!("labels are asked for") };
+///     assert_eq!(probabilities.len(), run.settings().task.labels().len());
+///     assert_eq!(vector.len(), run.settings().model.width());
+/// }
+/// # Ok::<(), gct::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Run {
     folder: PathBuf,
@@ -166,6 +200,10 @@ pub struct Run {
     settings: Settings,
     vocabulary: Vocabulary,
     prior: Prior,
+    /// The id of each code, once it is asked for.
+    ids: OnceLock<PerKind<HashMap<String, u32>>>,
+    /// The model for inference, once it is needed.
+    loaded: OnceLock<LoadedModel>,
 }
 
 /// Whether a folder can be a run's, before any work is done for it.
@@ -221,7 +259,7 @@ impl Run {
         };
         pending.commit()?;
         let vocabulary = vocabulary.clone();
-        Ok((Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior }, own))
+        Ok((Run::of(folder, manifest, settings, vocabulary, prior), own))
     }
 
     /// Opens a run, having checked its version and its files.
@@ -238,7 +276,18 @@ impl Run {
         let vocabulary = dataset::read_vocabulary(&vocabulary, manifest.vocabulary)?;
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len());
         let prior = Prior::load(&prior, sizes, manifest.training_encounters, settings.prior.cells)?;
-        Ok(Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior })
+        Ok(Run::of(folder, manifest, settings, vocabulary, prior))
+    }
+
+    fn of(
+        folder: &Path,
+        manifest: Manifest,
+        settings: Settings,
+        vocabulary: Vocabulary,
+        prior: Prior,
+    ) -> Self {
+        let (ids, loaded) = (OnceLock::new(), OnceLock::new());
+        Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior, ids, loaded }
     }
 
     /// The folder.
@@ -294,13 +343,14 @@ impl Run {
         let moved = relative.iter().map(|way| self.folder.join(way));
         let beside = path.file_name().map(|name| files::parent_of(&self.folder).join(name));
         let mut looked = vec![path.clone()];
-        for place in moved.chain(beside) {
+        for candidate in moved.chain(beside) {
             // Another dataset of the same name is none of ours.
-            if dataset::Manifest::read(&place).is_ok_and(|there| there.files.encounters.sha256 == *sha256) {
-                return Dataset::open(&place);
+            let manifest = dataset::Manifest::read(&candidate);
+            if manifest.is_ok_and(|manifest| manifest.files.encounters.sha256 == *sha256) {
+                return Dataset::open(&candidate);
             }
-            if !looked.contains(&place) {
-                looked.push(place);
+            if !looked.contains(&candidate) {
+                looked.push(candidate);
             }
         }
         Err(Error::DatasetMoved { run: self.folder.clone(), looked })
@@ -335,6 +385,35 @@ impl Run {
         &self.vocabulary
     }
 
+    /// The id of a code, if the model knows it.
+    pub fn code_id(&self, kind: CodeKind, code: &str) -> Option<u32> {
+        let ids = self.ids.get_or_init(|| {
+            PerKind::from_fn(|kind| {
+                self.vocabulary[kind].iter().map(|code| code.code.clone()).zip(0..).collect()
+            })
+        });
+        ids[kind].get(code).copied()
+    }
+
+    /// An encounter of these codes, in any order, and those of them that the model does not know, each once and in order;
+    /// they are left out.
+    pub fn encounter(&self, codes: &PerKind<Vec<impl AsRef<str>>>) -> (Encounter, PerKind<Vec<String>>) {
+        let mut unknown = PerKind::<Vec<String>>::default();
+        let known = PerKind::from_fn(|kind| {
+            let mut known = Vec::new();
+            for code in codes[kind].iter().map(AsRef::as_ref) {
+                match self.code_id(kind, code) {
+                    Some(id) => known.push(id),
+                    None => unknown[kind].push(code.to_owned()),
+                }
+            }
+            unknown[kind].sort_unstable();
+            unknown[kind].dedup();
+            known
+        });
+        (Encounter::new(known), unknown)
+    }
+
     /// How samples become examples for its model.
     pub fn encoding(&self) -> Encoding<'_> {
         Encoding { rows: self.embedding_rows(), prior: &self.prior, settings: &self.settings.prior }
@@ -363,6 +442,15 @@ impl Run {
         Ok(model)
     }
 
+    /// The same for inference. It is loaded at the first call, and stays what it was then.
+    pub(crate) fn loaded(&self) -> Result<LoadedModel> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded.clone());
+        }
+        let loaded = LoadedModel::new(&self.model()?);
+        Ok(self.loaded.get_or_init(|| loaded).clone())
+    }
+
     /// The file with the weights of [`Run::model`].
     fn weights(&self) -> Result<PathBuf> {
         let [best, last] = [BEST, LAST].map(|name| self.folder.join(name));
@@ -387,9 +475,9 @@ impl Run {
     /// Whether a dataset is the one that it was trained on, or stands where that one stood: a label may have been added since,
     /// but those who were learned from are still among its subjects.
     pub(crate) fn is_of(&self, dataset: &Dataset) -> bool {
-        let same_place =
+        let same_path =
             || fs::canonicalize(dataset.path()).is_ok_and(|path| path == self.manifest.dataset.path);
-        self.check_dataset(dataset).is_ok() || same_place()
+        self.check_dataset(dataset).is_ok() || same_path()
     }
 
     /// Refuses a dataset that is not the one that it was trained on.

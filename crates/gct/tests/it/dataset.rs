@@ -319,14 +319,12 @@ fn any_encounter() -> impl Strategy<Value = gct::record::Encounter> {
                 id: EncounterId::new(id),
                 subject: SubjectId::new(subject),
                 start,
-                prediction_time: None,
-                part: None,
                 edges: edges.map(|(dm, mr)| Edges {
                     diagnosis_treatment: subset(&codes.0, &codes.1, dm),
                     treatment_lab: subset(&codes.1, &codes.2, mr),
                 }),
-                codes: PerKind { diagnosis: codes.0, treatment: codes.1, lab: codes.2 },
                 labels,
+                ..Encounter::new(PerKind { diagnosis: codes.0, treatment: codes.1, lab: codes.2 })
             }
         },
     )

@@ -25,11 +25,12 @@ pub(crate) fn encounters() -> Vec<Encounter> {
         id: EncounterId::new(format!("stay-{n}")),
         subject: SubjectId::new(subject),
         start: n.is_multiple_of(2).then_some(1_600_000_000_000_000 + n as i64),
-        prediction_time: None,
-        part: None,
-        codes: PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() },
-        edges: None,
         labels: vec![Some(n.is_multiple_of(3)), (n < 2).then_some(n == 1)],
+        ..Encounter::new(PerKind {
+            diagnosis: diagnosis.into(),
+            treatment: treatment.into(),
+            lab: lab.into(),
+        })
     };
     let mut all = vec![
         encounter(0, "anna", &[0], &[0], &[]),

@@ -5,6 +5,7 @@
 mod belonging;
 mod dataset;
 mod fixture;
+mod memory;
 mod model;
 mod prior;
 mod run;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gct::dataset::{Dataset, Source, Writer};
 use gct::files::Overwrite;
-use gct::graph::Nodes;
+use gct::graph::NodeRanges;
 use gct::job::Job;
 use gct::prior::{self, Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
@@ -29,12 +29,7 @@ fn encounter(number: usize, codes: PerKind<Vec<u32>>) -> Encounter {
         id: EncounterId::new(format!("e{number}")),
         // Every third subject has several encounters.
         subject: SubjectId::new(format!("s{}", number / 3 * 3)),
-        start: None,
-        prediction_time: None,
-        part: None,
-        codes,
-        edges: None,
-        labels: vec![],
+        ..Encounter::new(codes)
     }
 }
 
@@ -98,7 +93,7 @@ proptest! {
         hide: prop::sample::Index,
     ) {
         let probe = encounter(0, probe);
-        let nodes = Nodes::of(&probe);
+        let nodes = NodeRanges::of(&probe);
         let len = nodes.len();
         let diagnoses = probe.codes.diagnosis.len();
         let hide = |rule| (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });

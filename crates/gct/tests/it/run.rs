@@ -7,7 +7,7 @@ use gct::Error;
 use gct::dataset::{Dataset, Source, Writer};
 use gct::evaluate;
 use gct::files::Overwrite;
-use gct::infer::{LoadedModel, Predictor, Reader, TestSet, Training, Unseen, Which};
+use gct::infer::{Predictor, Reader, TestSet, Training, Unseen, Which};
 use gct::ingest::synthetic;
 use gct::job::{Job, Stop};
 use gct::metric::Bootstrap;
@@ -206,7 +206,7 @@ fn the_structure_of_gcn_is_the_true_one() {
     let entropies: Vec<f64> = (dataset.encounters().unwrap())
         .map(|encounter| {
             let encounter = encounter.unwrap();
-            let nodes = gct::graph::Nodes::of(&encounter).len();
+            let nodes = gct::graph::NodeRanges::of(&encounter).len();
             let adjacency = gct::graph::adjacency(&encounter).unwrap();
             let neighbours = |row: &[bool]| row.iter().filter(|edge| **edge).count();
             adjacency.chunks(nodes).map(|row| (neighbours(row) as f64 + 1.0).ln()).sum::<f64>() / nodes as f64
@@ -273,11 +273,9 @@ fn weights_that_are_no_numbers_end_a_run_before_they_are_kept() {
         let run = Run::open(&folder).unwrap();
         let mut model = run.model().unwrap();
         model.weights_mut().update(|values| values.iter_mut().for_each(|value| *value *= 1e30));
-        let predictor = Predictor::of_run(&run, LoadedModel::new(&model));
-        assert!(
-            matches!(predictor.answers(&predictor.samples(&encounters)), Err(Error::NotFinite)),
-            "{task}"
-        );
+        let predictor = Predictor::new(&model, &run.settings().task, run.encoding());
+        let answers = predictor.answers(&predictor.samples(&encounters));
+        assert!(matches!(answers, Err(Error::NotFinite)), "{task}");
         let mut example = predictor.example(&predictor.sample(&encounters[0]));
         if task == "diagnosis_treatment" {
             example = example.with_labels(vec![Some(true), Some(false)]);
@@ -355,7 +353,7 @@ fn the_loss_of_an_evaluation_is_that_of_the_model() {
         start(settings(task, "gct"), &dataset, &folder, None).unwrap();
         let run = Run::open(&folder).unwrap();
         let (model, task) = (run.model().unwrap(), run.settings().task.clone());
-        let predictor = Predictor::of_run(&run, LoadedModel::new(&model));
+        let predictor = Predictor::of_run(&run).unwrap();
         let encounters: Vec<Encounter> =
             Reader::new(&run, &dataset, Which::All).unwrap().map(Result::unwrap).collect();
         let examples: Vec<_> =
@@ -519,8 +517,7 @@ fn a_gradient_is_clipped_to_its_largest_length() {
     let (dataset, folder) = (data(&home), home.path().join("run"));
     start(settings("graph_reconstruction", "gct"), &dataset, &folder, None).unwrap();
     let run = Run::open(&folder).unwrap();
-    let trained = run.model().unwrap();
-    let predictor = Predictor::of_run(&run, LoadedModel::new(&trained));
+    let predictor = Predictor::of_run(&run).unwrap();
     let examples: Vec<_> = (dataset.encounters().unwrap().take(8))
         .map(|encounter| predictor.example(&predictor.sample(&encounter.unwrap())))
         .collect();

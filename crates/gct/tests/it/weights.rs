@@ -106,7 +106,7 @@ fn the_files_for_python_are_up_to_date() {
     let nodes = example.nodes();
     let mut prior = vec![0.0; nodes * nodes];
     example.allowed.expand(&example.prior, &mut prior);
-    let kinds: Vec<usize> = (0..4).flat_map(|kind| vec![kind; example.sizes[kind]]).collect();
+    let kinds: Vec<usize> = (0..nodes).map(|node| example.ranges.locate(node).0.index()).collect();
     let case = json!({
         "ids": example.ids,
         "kinds": kinds,

@@ -1,6 +1,7 @@
 //! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters of every shape.
 
 use gct::batch::{EmbeddingRows, Example};
+use gct::graph::NodeRanges;
 use gct::model::{Config, Learner, Learning, Model, Normalizer, Outcome, Pass, TapeLearner};
 use gct::question::HeadConfig;
 use gct::record::PerKind;
@@ -71,7 +72,8 @@ pub(crate) fn example([diagnoses, treatments, labs]: [usize; 3], hides: bool, se
         ids[node] = rows().hidden();
         (node, id)
     });
-    Example::from_parts(sizes, ids, Some(edges), &prior, hidden)
+    let ranges = NodeRanges::new(PerKind { diagnosis: diagnoses, treatment: treatments, lab: labs });
+    Example::from_parts(ranges, ids, Some(edges), &prior, hidden)
 }
 
 /// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them twice. If no

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use gct::batch::{EmbeddingRows, Example};
+use gct::graph::NodeRanges;
 use gct::model::{Config, GcnConfig, GctConfig, Learner, Model, Pass, TransformerConfig};
 use gct::question::HeadConfig;
 use gct::record::PerKind;
@@ -105,8 +106,9 @@ impl Golden {
                 "mdx_all" => &visit.P_masked_all,
                 _ => &visit.P,
             };
-            let sizes = [1, visit.dx.len(), visit.proc.len(), visit.lab.len()];
-            Example::from_parts(sizes, ids, Some(visit.edges.clone()), prior, hidden)
+            let Visit { dx, proc, lab, .. } = visit;
+            let codes = PerKind { diagnosis: dx.len(), treatment: proc.len(), lab: lab.len() };
+            Example::from_parts(NodeRanges::new(codes), ids, Some(visit.edges.clone()), prior, hidden)
         };
         self.input.visits.iter().map(example).collect()
     }

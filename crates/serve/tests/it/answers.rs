@@ -1,8 +1,9 @@
+use gct::graph::{LayerKind, NodeKind, NodeRanges};
 use gct::predict::Explainer;
 use gct::question::Hide;
-use gct::record::{Encounter, PerKind};
+use gct::record::{CodeKind, Encounter, PerKind};
 use gct::run::Run;
-use gct_serve::shape::{Answer, Embeddings, Explanations, Kind, LayerKind, Predictions, UnknownCode};
+use gct_serve::shape::{Answer, Embeddings, Explanations, Predictions, UnknownCode};
 use serde_json::{Value, json};
 
 use crate::home::{RUNS, Served, by_codes, home};
@@ -46,14 +47,10 @@ fn embeddings_are_those_of_the_library_to_the_bit() {
     let home = home();
     for (task, _) in RUNS {
         let (run, served) = (home.run(task), Served::of(&home, task));
-        let (explainer, encounters) = (Explainer::new(&run).unwrap(), home.encounters(&run, 20));
+        let encounters = home.encounters(&run, 20);
         let answer = served.client().post("/v1/embed", &request(&run, &encounters));
         let got: Embeddings = serde_json::from_slice(&answer.body).unwrap();
-        let vectors = explainer
-            .predictor()
-            .map(&explainer.predictor().samples(&encounters), |model, examples, pool| {
-                model.visits(examples, pool)
-            });
+        let vectors = run.embed(&encounters).unwrap();
         let got: Vec<Vec<f32>> = got.embeddings.into_iter().map(|embedding| embedding.vector).collect();
         assert_eq!(got, vectors, "{task}");
         assert_eq!(got[0].len(), 16);
@@ -76,20 +73,20 @@ fn explanations_have_the_layers_that_the_model_has() {
         let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
         let model = served.client().get("/v1/model").json();
         for (explanation, encounter) in got.explanations.iter().zip(&encounters) {
-            let whole = explainer.explain(&explainer.predictor().sample(encounter)).unwrap();
+            let whole = run.explain(encounter).unwrap();
             let nodes = explanation.nodes.len();
-            assert_eq!(nodes, gct::graph::Nodes::of(encounter).len());
+            assert_eq!(nodes, NodeRanges::of(encounter).len());
             assert_eq!(
                 (explanation.nodes[0].kind, explanation.nodes[0].code.as_str()),
-                (Kind::Visit, "visit")
+                (NodeKind::Visit, "visit")
             );
-            assert_eq!(explanation.hidden, whole.hidden);
+            assert_eq!(explanation.hidden, whole.structure.hidden());
             assert_eq!(explanation.edges, None);
             assert_eq!(explanation.answers, expected(&explainer, encounter, Hide::ByEncounter));
             assert!(explanation.nodes.iter().all(|node| !node.code.contains("hidden")), "codes are codes");
             let layers: Vec<&str> = explanation.layers.iter().map(|layer| layer.name.as_str()).collect();
             assert_eq!(layers, names(task));
-            let matrices = whole.structure.layers.iter().map(|layer| &layer.attention);
+            let matrices = whole.structure.layers.iter().map(|layer| &layer.matrix);
             for (layer, matrix) in explanation.layers.iter().zip(matrices.chain(&whole.connected)) {
                 assert_eq!(&layer.matrix.concat(), matrix, "{task} {}", layer.name);
             }
@@ -145,10 +142,10 @@ fn codes_that_the_run_does_not_know_are_told_and_left_out() {
     let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(got.predictions[0].answers, got.predictions[1].answers);
     assert_eq!(got.predictions[0].unknown, []);
-    let unknown = |kind, code: &str| UnknownCode { kind, code: code.into() };
+    let unknown = |kind, code: &str| UnknownCode { kind: NodeKind::Code(kind), code: code.into() };
     let expected = [
-        unknown(Kind::Diagnosis, "no such code"),
-        unknown(Kind::Lab, known["diagnosis"][0].as_str().unwrap()),
+        unknown(CodeKind::Diagnosis, "no such code"),
+        unknown(CodeKind::Lab, known["diagnosis"][0].as_str().unwrap()),
     ];
     assert_eq!(got.predictions[1].unknown, expected);
     let counted = served.client().get("/metrics");
@@ -172,7 +169,7 @@ fn an_encounter_without_codes_is_a_visit() {
             assert_eq!(answer.status, 200, "{task} {path} {answer:?}");
         }
         let explainer = Explainer::new(&run).unwrap();
-        let none = Encounter { codes: PerKind::default(), ..home.encounters(&run, 1).remove(0) };
+        let none = Encounter::new(PerKind::default());
         if task != "masked_diagnosis" {
             let answer = served.client().post("/v1/predict", &empty);
             let got: Predictions = serde_json::from_slice(&answer.body).unwrap();

@@ -10,7 +10,7 @@ use gct::files::Overwrite;
 use gct::infer::{Reader, Which};
 use gct::ingest::synthetic;
 use gct::job::{Job, Stop};
-use gct::record::{CodeKind, Encounter, EncounterId};
+use gct::record::{CodeKind, Encounter};
 use gct::run::{Run, Settings};
 use gct::train::{self, Execution};
 use gct_serve::{Bound, Page, Server};
@@ -80,13 +80,7 @@ impl Home {
     pub(crate) fn encounters(&self, run: &Run, count: usize) -> Vec<Encounter> {
         let dataset = Dataset::open(&self.0.path().join("data")).unwrap();
         let reader = Reader::new(run, &dataset, Which::All).unwrap();
-        let bare = |encounter: Encounter| Encounter {
-            id: EncounterId::new(""),
-            edges: None,
-            labels: Vec::new(),
-            ..encounter
-        };
-        reader.take(count).map(|encounter| bare(encounter.unwrap())).collect()
+        reader.take(count).map(|encounter| Encounter::new(encounter.unwrap().codes)).collect()
     }
 }
 

@@ -1,0 +1,249 @@
+//! An encounter as a graph: which nodes it has, which pairs may be connected (the paper's mask M), which are, and what a
+//! model says about them.
+//!
+//! Nodes are ordered visit, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is stored row
+//! after row, so cell (i, j) is at `i * len + j`.
+//!
+//! Everything about the kinds of nodes stands here and in [`record`](crate::record), and no `match` on one has a wildcard
+//! arm: the compiler leads whoever adds a kind.
+
+mod structure;
+
+#[cfg(test)]
+pub(crate) use structure::tests as structures;
+pub use structure::{Layer, LayerKind, Link, Node, Structure};
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{CodeKind, Encounter, PerKind};
+
+/// The kind of a node: the visit, or a kind of code. In files and on the wire it has its [name](NodeKind::name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeKind {
+    /// The encounter itself.
+    Visit,
+    /// A code of the encounter.
+    #[serde(untagged)]
+    Code(CodeKind),
+}
+
+impl NodeKind {
+    /// All kinds, from the visit down.
+    pub const ALL: [NodeKind; 1 + CodeKind::ALL.len()] = [
+        NodeKind::Visit,
+        NodeKind::Code(CodeKind::Diagnosis),
+        NodeKind::Code(CodeKind::Treatment),
+        NodeKind::Code(CodeKind::Lab),
+    ];
+
+    /// Its name in files, on the wire and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeKind::Visit => "visit",
+            NodeKind::Code(kind) => kind.name(),
+        }
+    }
+
+    /// Its index in [`NodeKind::ALL`].
+    pub fn index(self) -> usize {
+        match self {
+            NodeKind::Visit => 0,
+            NodeKind::Code(kind) => 1 + kind as usize,
+        }
+    }
+
+    /// The kind that M connects it with, towards the visit.
+    fn parent(self) -> Option<NodeKind> {
+        match self {
+            NodeKind::Visit => None,
+            NodeKind::Code(CodeKind::Diagnosis) => Some(NodeKind::Visit),
+            NodeKind::Code(CodeKind::Treatment) => Some(NodeKind::Code(CodeKind::Diagnosis)),
+            NodeKind::Code(CodeKind::Lab) => Some(NodeKind::Code(CodeKind::Treatment)),
+        }
+    }
+}
+
+/// Two nodes; of an edge, the cause first.
+pub type NodePair = (usize, usize);
+
+/// Which nodes are of which kind: the visit, then the codes of each kind. The rows of an embedding are ordered alike, as
+/// if there were an encounter with every code of the vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeRanges {
+    /// How many nodes of each kind there are, in the order of [`NodeKind::ALL`].
+    sizes: [usize; NodeKind::ALL.len()],
+}
+
+impl NodeRanges {
+    /// A visit with so many codes of each kind.
+    pub fn new(codes: PerKind<usize>) -> Self {
+        let size = |kind: NodeKind| match kind {
+            NodeKind::Visit => 1,
+            NodeKind::Code(kind) => codes[kind],
+        };
+        NodeRanges { sizes: NodeKind::ALL.map(size) }
+    }
+
+    /// The nodes of an encounter.
+    pub fn of(encounter: &Encounter) -> Self {
+        NodeRanges::new(PerKind::from_fn(|kind| encounter.codes[kind].len()))
+    }
+
+    /// How many nodes of each kind there are, in the order of [`NodeKind::ALL`].
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// How many nodes there are, with the visit.
+    #[allow(clippy::len_without_is_empty)] // There is always the visit.
+    pub fn len(&self) -> usize {
+        self.sizes.iter().sum()
+    }
+
+    /// The nodes of one kind of code.
+    pub fn range(&self, kind: CodeKind) -> Range<usize> {
+        let index = NodeKind::Code(kind).index();
+        let start = self.sizes[..index].iter().sum();
+        start..start + self.sizes[index]
+    }
+
+    /// The kind of a node, and its index among those of this kind.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn locate(&self, node: usize) -> (NodeKind, usize) {
+        let mut index = node;
+        for (kind, size) in NodeKind::ALL.into_iter().zip(self.sizes) {
+            if index < size {
+                return (kind, index);
+            }
+            index -= size;
+        }
+        panic!("node {node} of {}", self.len());
+    }
+
+    /// Whether M allows the pair: visit-diagnosis, diagnosis-treatment, treatment-lab, both ways, and a node with itself.
+    pub fn allowed(&self, i: usize, j: usize) -> bool {
+        let [(a, _), (b, _)] = [i, j].map(|node| self.locate(node));
+        i == j || a.parent() == Some(b) || b.parent() == Some(a)
+    }
+}
+
+/// The true edges between nodes, each once, cause first; `None` where the source does not know them.
+pub fn edges(encounter: &Encounter) -> Option<impl Iterator<Item = NodePair>> {
+    let nodes = NodeRanges::of(encounter);
+    let known = encounter.edges.as_ref()?;
+    let [diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
+    let (first_diagnosis, first_treatment, first_lab) = (diagnoses.start, treatments.start, labs.start);
+    let visit = diagnoses.map(|diagnosis| (0, diagnosis));
+    let diagnosis_treatment = known.diagnosis_treatment.iter().map(move |edge| {
+        (first_diagnosis + usize::from(edge.cause), first_treatment + usize::from(edge.effect))
+    });
+    let treatment_lab = known
+        .treatment_lab
+        .iter()
+        .map(move |edge| (first_treatment + usize::from(edge.cause), first_lab + usize::from(edge.effect)));
+    Some(visit.chain(diagnosis_treatment).chain(treatment_lab))
+}
+
+/// The true adjacency matrix A, symmetric, with a zero diagonal.
+pub fn adjacency(encounter: &Encounter) -> Option<Vec<bool>> {
+    let len = NodeRanges::of(encounter).len();
+    let mut matrix = vec![false; len * len];
+    for (i, j) in edges(encounter)? {
+        matrix[i * len + j] = true;
+        matrix[j * len + i] = true;
+    }
+    Some(matrix)
+}
+
+/// The pairs of so many nodes, each once: (0, 1), (0, 2), ..., (1, 2), ....
+pub fn pairs(nodes: usize) -> impl Iterator<Item = NodePair> {
+    (0..nodes).flat_map(move |i| (i + 1..nodes).map(move |j| (i, j)))
+}
+
+/// The code of a node; `None` for the visit.
+pub fn code_of(encounter: &Encounter, node: usize) -> Option<(CodeKind, u32)> {
+    match NodeRanges::of(encounter).locate(node) {
+        (NodeKind::Visit, _) => None,
+        (NodeKind::Code(kind), index) => Some((kind, encounter.codes[kind][index])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Edge, Edges};
+
+    /// The visit (0), two diagnoses (1, 2), two treatments (3, 4), one lab (5); both diagnoses ordered treatment 4,
+    /// which measured the lab; treatment 3 is nobody's.
+    fn encounter() -> Encounter {
+        Encounter {
+            edges: Some(Edges {
+                diagnosis_treatment: vec![Edge { cause: 0, effect: 1 }, Edge { cause: 1, effect: 1 }],
+                treatment_lab: vec![Edge { cause: 1, effect: 0 }],
+            }),
+            ..Encounter::new(PerKind { diagnosis: vec![3, 7], treatment: vec![0, 9], lab: vec![4] })
+        }
+    }
+
+    #[test]
+    fn kinds_have_the_names_of_files() {
+        for (index, kind) in NodeKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.index(), index);
+            let json = serde_json::to_value(kind).unwrap();
+            assert_eq!(json, kind.name());
+            assert_eq!(serde_json::from_value::<NodeKind>(json).unwrap(), kind);
+        }
+        assert!(serde_json::from_str::<NodeKind>("\"medication\"").is_err());
+        for kind in LayerKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+    }
+
+    #[test]
+    fn nodes_are_ordered_by_kind() {
+        let ranges = NodeRanges::of(&encounter());
+        assert_eq!((ranges.sizes(), ranges.len()), (&[1, 2, 2, 1][..], 6));
+        assert_eq!(CodeKind::ALL.map(|kind| ranges.range(kind)), [1..3, 3..5, 5..6]);
+        assert_eq!(ranges.locate(0), (NodeKind::Visit, 0));
+        assert_eq!(ranges.locate(4), (NodeKind::Code(CodeKind::Treatment), 1));
+        assert_eq!(code_of(&encounter(), 4), Some((CodeKind::Treatment, 9)));
+    }
+
+    #[test]
+    fn the_mask_allows_neighbouring_kinds_and_self() {
+        let nodes = NodeRanges::of(&encounter());
+        let rows: Vec<String> = (0..nodes.len())
+            .map(|i| (0..nodes.len()).map(|j| if nodes.allowed(i, j) { '#' } else { '.' }).collect())
+            .collect();
+        assert_eq!(rows, ["###...", "##.##.", "#.###.", ".###.#", ".##.##", "...###"]);
+    }
+
+    #[test]
+    fn adjacency_is_the_edges_both_ways() {
+        let matrix = adjacency(&encounter()).unwrap();
+        let rows: Vec<String> = matrix
+            .chunks(6)
+            .map(|row| row.iter().map(|&edge| if edge { '#' } else { '.' }).collect())
+            .collect();
+        assert_eq!(rows, [".##...", "#...#.", "#...#.", "......", ".##..#", "....#."]);
+        assert_eq!(adjacency(&Encounter { edges: None, ..encounter() }), None);
+    }
+
+    #[test]
+    fn every_pair_of_nodes_comes_once() {
+        assert_eq!(pairs(3).collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2)]);
+        assert_eq!(pairs(1).count(), 0);
+    }
+
+    #[test]
+    fn every_true_edge_is_allowed() {
+        let encounter = encounter();
+        let nodes = NodeRanges::of(&encounter);
+        assert!(edges(&encounter).unwrap().all(|(i, j)| nodes.allowed(i, j)));
+    }
+}
