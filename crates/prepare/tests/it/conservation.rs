@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gct::job::Job;
+use gct::overrides::Layer;
 use gct_prepare::{Request, Source};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -350,15 +351,15 @@ fn sums(counts: &Value) -> Vec<(String, u64, u64)> {
 fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256PlusPlus) -> Option<Value> {
     let source = Source::builtin().into_iter().find(|known| known.name == source).unwrap();
     let pairs = options.split(',').filter_map(|option| option.split_once('='));
-    let mut given: BTreeMap<String, String> =
-        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let rules = given.remove("rules");
-    given.insert("min_count".into(), random.random_range(1..4).to_string());
+    let mut given: toml::Table = pairs.map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let rules = given.remove("rules").and_then(|rules| rules.as_str().map(str::to_owned));
+    given.insert("min_count".into(), random.random_range(1..4i64).into());
     given.insert("min_codes".into(), pick(&["0", "1", "diagnosis=2,lab=1"], random).into());
     given.insert("max_codes".into(), pick(&["3", "50", "lab=2"], random).into());
-    given.insert("lab_bins".into(), pick(&["0", "3"], random).into());
+    given.insert("lab_bins".into(), pick(&["0", "3"], random).parse::<i64>().unwrap().into());
+    let given = vec![Layer { name: "given".into(), settings: given }];
     let input = folder.display().to_string();
-    let request = Request::new(source, &input, rules.as_deref(), &given).unwrap();
+    let request = Request::new(source, &input, rules.as_deref(), given).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     match runtime.block_on(gct_prepare::prepare(&request, None, &Job::silent())) {
         Ok(summary) => Some(summary.json(0)),

@@ -184,7 +184,7 @@ fn damaged_tables_are_refused_or_counted() {
 fn attempt(source: &str, folder: &Path) -> Result<(), String> {
     let source = Source::builtin().into_iter().find(|known| known.name == source).unwrap();
     let folder = folder.display().to_string();
-    let request = Request::new(source, &folder, None, &Default::default()).unwrap();
+    let request = Request::new(source, &folder, None, Vec::new()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let prepared = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         runtime.block_on(gct_prepare::prepare(&request, None, &Job::silent()))
