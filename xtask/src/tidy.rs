@@ -23,10 +23,10 @@ pub(crate) fn run() -> Result<()> {
     let mut problems = Vec::new();
     for file in files(&library, "rs")? {
         if file != library.join("lib.rs") {
-            let place = file.strip_prefix(root()).expect("below the root").display().to_string();
+            let name = file.strip_prefix(root()).expect("below the root").display().to_string();
             let path = module_path(file.strip_prefix(&library).expect("below the library"));
             problems.extend(
-                wrong_way(&read(&file)?, &path, &modules)?.into_iter().map(|p| format!("{place}:{p}")),
+                wrong_way(&read(&file)?, &path, &modules)?.into_iter().map(|p| format!("{name}:{p}")),
             );
         }
     }
@@ -140,13 +140,13 @@ fn collect_references(tokens: &[TokenTree], module: &[String], found: &mut Vec<(
     }
 }
 
-/// Whether `::` stands at this place.
+/// Whether `::` stands at this index.
 fn is_path(tokens: &[TokenTree], at: usize) -> bool {
     let colon = |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == ':');
     colon(at) && colon(at + 1)
 }
 
-/// Follows a path from `base`, whose `::` is behind us; returns the place after it.
+/// Follows a path from `base`, whose `::` is behind us; returns the index after it.
 fn follow(tokens: &[TokenTree], at: usize, base: &[String], found: &mut Vec<(String, usize)>) -> usize {
     match tokens.get(at) {
         Some(TokenTree::Ident(word)) if *word == "super" && is_path(tokens, at + 1) => {
@@ -247,13 +247,13 @@ fn documents() -> Result<Vec<PathBuf>> {
 
 /// The paths that a document names, in backticks or as the target of a link, and that do not exist.
 fn missing_paths(document: &Path) -> Result<Vec<String>> {
-    let place = document.strip_prefix(root()).expect("below the root").display();
+    let name = document.strip_prefix(root()).expect("below the root").display();
     let mut problems = Vec::new();
     for (number, line) in (1..).zip(read(document)?.lines()) {
         for path in named_paths(line) {
             let beside = document.parent().expect("a file has a folder").join(path);
             if !root().join(path).exists() && !beside.exists() {
-                problems.push(format!("{place}:{number}: `{path}` does not exist"));
+                problems.push(format!("{name}:{number}: `{path}` does not exist"));
             }
         }
     }

@@ -21,7 +21,7 @@ use gct::predict::explain;
 use gct::question::Question;
 use gct::report::{Looked, Options};
 use gct::run::{Decay, Run, Settings};
-use gct::split::Part;
+use gct::split::SplitPart;
 use gct::synth::Findings;
 use gct::train::{self, Event, Execution};
 use indicatif::ProgressBar;
@@ -223,7 +223,7 @@ fn train(
     let run = Run::open(&folder)?;
     let bootstrap = Bootstrap { replicates: 0, seed: 0 };
     let job = Job::new(terminal::stop(), |_| {});
-    let evaluation = evaluate::run(&run, dataset, Which::Part(Part::Test), bootstrap, &job)?;
+    let evaluation = evaluate::run(&run, dataset, Which::Part(SplitPart::Test), bootstrap, &job)?;
     let entries = run.entries()?;
     let speeds: f64 = entries.iter().map(|entry| entry.encounters_per_second).sum();
     let encounters_per_second = speeds / entries.len().max(1) as f64;
@@ -337,7 +337,7 @@ fn page(dataset: &Dataset, trained: &[Trained], quiet: bool) -> gct::Result<Stri
     let looked: Vec<Looked<'_>> = (trained.iter())
         .map(|Trained { run, .. }| {
             let name = run.settings().model.name().to_owned();
-            Looked { name, run, dataset, test_set: Which::Part(Part::Test).into() }
+            Looked { name, run, dataset, test_set: Which::Part(SplitPart::Test).into() }
         })
         .collect();
     crate::report::page(&looked, Options::default(), quiet)

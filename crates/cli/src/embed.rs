@@ -37,13 +37,13 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     arguments.output.check(&["parquet", "npy"])?;
     let (run, written) = if arguments.codes {
         let run = arguments.selection.run()?;
-        let written = predict::codes(&run, arguments.output.place())?;
+        let written = predict::codes(&run, arguments.output.target())?;
         (run, written)
     } else {
         let (run, dataset, which) = arguments.selection.open()?;
         let bar = selection::progress(&run, &dataset, which, "embedding encounters", quiet);
         let written =
-            predict::visits(&run, &dataset, which, arguments.output.place(), &terminal::counting(&bar));
+            predict::visits(&run, &dataset, which, arguments.output.target(), &terminal::counting(&bar));
         bar.finish_and_clear();
         (run, written?)
     };

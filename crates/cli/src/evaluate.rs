@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use gct::evaluate::{self, Evaluation};
-use gct::metric::{Bootstrap, Figure, Scores};
+use gct::metric::{Bootstrap, Estimate, Scores};
 use gct::run::Run;
 use serde_json::{Value, json};
 
@@ -67,14 +67,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 }
 
 fn table(scores: &Scores) -> String {
-    let interval = |figure: &Figure| match figure.interval {
+    let interval = |estimate: &Estimate| match estimate.interval {
         Some([low, high]) => format!("{low:.4} to {high:.4}"),
         None => "-".into(),
     };
     let rows = scores
         .0
         .iter()
-        .map(|(name, figure)| vec![name.replace('_', " "), score(figure.value), interval(figure)]);
+        .map(|(name, estimate)| vec![name.replace('_', " "), score(estimate.value), interval(estimate)]);
     terminal::table(&["", "", "95 % interval"], rows)
 }
 
@@ -92,8 +92,8 @@ fn structure(evaluation: &Evaluation) -> String {
         .chain((1..=blocks).map(|block| format!("block {block}")))
         .chain(["mean".to_owned()])
         .collect();
-    let rows = rows.map(|(name, figure)| {
-        let numbers = figure.blocks.iter().chain([&figure.mean]).map(|number| score(*number));
+    let rows = rows.map(|(name, estimate)| {
+        let numbers = estimate.blocks.iter().chain([&estimate.mean]).map(|number| score(*number));
         [name.to_owned()].into_iter().chain(numbers).collect()
     });
     format!("\n{}", terminal::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), rows))
@@ -112,9 +112,9 @@ pub(crate) fn report(run: &Run, evaluation: &Evaluation) -> Value {
         "learned_from": evaluation.overlap,
         "warning": evaluation.overlap.warning(),
     });
-    terminal::extend(&mut report, figures(&evaluation.scores));
+    terminal::extend(&mut report, metrics(&evaluation.scores));
     if !evaluation.labels.is_empty() {
-        let labels = evaluation.labels.iter().map(|(label, scores)| (label.clone(), figures(scores)));
+        let labels = evaluation.labels.iter().map(|(label, scores)| (label.clone(), metrics(scores)));
         report["labels"] = labels.collect::<serde_json::Map<_, _>>().into();
     }
     if let Some(structure) = &evaluation.structure {
@@ -123,11 +123,11 @@ pub(crate) fn report(run: &Run, evaluation: &Evaluation) -> Value {
     report
 }
 
-fn figures(scores: &Scores) -> Value {
+fn metrics(scores: &Scores) -> Value {
     let mut object = serde_json::Map::new();
-    for (name, figure) in &scores.0 {
-        object.insert((*name).into(), json!(figure.value));
-        object.insert(format!("{name}_interval"), json!(figure.interval));
+    for (name, estimate) in &scores.0 {
+        object.insert((*name).into(), json!(estimate.value));
+        object.insert(format!("{name}_interval"), json!(estimate.interval));
     }
     object.into()
 }

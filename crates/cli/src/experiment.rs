@@ -203,12 +203,12 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
     Ok(terminal::print(&text)?)
 }
 
-/// The figures of each task that models are judged by, ours beside the paper's.
+/// The metrics of each task that models are judged by, ours beside the paper's.
 fn summary(experiment: &Experiment, findings: &Findings) -> String {
     let judge = experiment.judged_by().name();
     let rows = findings.cells.iter().filter(|cell| cell.part == judge).map(|cell| {
         vec![
-            format!("{} {}", cell.task, cell.figure),
+            format!("{} {}", cell.task, cell.metric),
             cell.model.clone(),
             cell.ours(),
             cell.papers(),

@@ -9,7 +9,7 @@ use gct::dataset::Dataset;
 use gct::paper;
 use gct::question::{Labels, Question};
 use gct::record::CodeKind;
-use gct::split::Part;
+use gct::split::SplitPart;
 use gct::statistics::{self, CodeStatistics, Statistics};
 use gct::synth::Findings;
 use serde_json::json;
@@ -192,8 +192,8 @@ fn ceiling(ceiling: &Ceiling) -> String {
 
 /// The row of the paper's GCT.
 fn papers(task: &Question) -> Vec<String> {
-    let figure = |name| paper::metric("synthetic", task, "gct", name, Part::Test).map(|[mean, _]| mean);
-    vec!["the paper's GCT".into(), score(figure("aucpr")), score(figure("auroc"))]
+    let metric = |name| paper::metric("synthetic", task, "gct", name, SplitPart::Test).map(|[mean, _]| mean);
+    vec!["the paper's GCT".into(), score(metric("aucpr")), score(metric("auroc"))]
 }
 
 fn report(dataset: &Dataset, statistics: &Statistics, findings: Option<&Findings>) -> serde_json::Value {

@@ -18,15 +18,15 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// The place, if one was given, and what to do with what is there.
-    pub(crate) fn place(&self) -> Option<(&Path, Overwrite)> {
+    /// The path, if one was given, and what to do with what is there.
+    pub(crate) fn target(&self) -> Option<(&Path, Overwrite)> {
         let overwrite = if self.force { Overwrite::Replace } else { Overwrite::Refuse };
         self.out.as_deref().map(|out| (out, overwrite))
     }
 
-    /// Refuses a place that cannot be written, before any work is done.
+    /// Refuses a path that cannot be written, before any work is done.
     pub(crate) fn check(&self) -> gct::Result<()> {
-        let Some((out, overwrite)) = self.place() else { return Ok(()) };
+        let Some((out, overwrite)) = self.target() else { return Ok(()) };
         files::check_ending(out, &["parquet"])?;
         files::check_file(out, overwrite)
     }
@@ -45,14 +45,14 @@ pub(crate) struct RequiredFile {
 }
 
 impl RequiredFile {
-    /// The place, and what to do with what is there.
-    pub(crate) fn place(&self) -> (&Path, Overwrite) {
+    /// The path, and what to do with what is there.
+    pub(crate) fn target(&self) -> (&Path, Overwrite) {
         (&self.out, if self.force { Overwrite::Replace } else { Overwrite::Refuse })
     }
 
-    /// Refuses a place that cannot be written, before any work is done.
+    /// Refuses a path that cannot be written, before any work is done.
     pub(crate) fn check(&self, endings: &'static [&'static str]) -> gct::Result<()> {
-        let (out, overwrite) = self.place();
+        let (out, overwrite) = self.target();
         files::check_ending(out, endings)?;
         files::check_file(out, overwrite)
     }

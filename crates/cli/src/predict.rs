@@ -86,8 +86,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.selection.open()?;
     let options = arguments.options(&run.settings().task)?;
     let bar = selection::progress(&run, &dataset, which, "predicting encounters", quiet);
-    let (test_set, place) = (arguments.test.of(which), arguments.output.place());
-    let written = predict::score(&run, &dataset, test_set, options, place, &terminal::counting(&bar));
+    let (test_set, target) = (arguments.test.of(which), arguments.output.target());
+    let written = predict::score(&run, &dataset, test_set, options, target, &terminal::counting(&bar));
     bar.finish_and_clear();
     let written = written?;
     if arguments.json {

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let prior = gct::prior::fit(&dataset, &split, &terminal::counting(&bar));
     bar.finish_and_clear();
     let (prior, seconds) = (prior?, start.elapsed().as_secs_f64());
-    if let Some((out, overwrite)) = arguments.output.place() {
+    if let Some((out, overwrite)) = arguments.output.target() {
         prior.write(out, overwrite, dataset.vocabulary())?;
     }
     if arguments.json {

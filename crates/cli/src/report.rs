@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         })
         .collect();
     let html = page(&looked, options, quiet)?;
-    let (out, overwrite) = arguments.out.place();
+    let (out, overwrite) = arguments.out.target();
     write(out, &html, overwrite)?;
     if arguments.json {
         let report = json!({ "report": out, "bytes": html.len(), "runs": looked.len() });

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use gct::dataset::Dataset;
 use gct::infer::{Overlap, TestSet, Training, Unseen, Which};
 use gct::run::Run;
-use gct::split::Part;
+use gct::split::SplitPart;
 
 use crate::terminal::{self, count};
 
@@ -37,9 +37,9 @@ impl WhichName {
     pub(crate) fn which(self) -> Which {
         match self {
             WhichName::All => Which::All,
-            WhichName::Train => Which::Part(Part::Train),
-            WhichName::Validation => Which::Part(Part::Validation),
-            WhichName::Test => Which::Part(Part::Test),
+            WhichName::Train => Which::Part(SplitPart::Train),
+            WhichName::Validation => Which::Part(SplitPart::Validation),
+            WhichName::Test => Which::Part(SplitPart::Test),
         }
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn estimate(run: &Run, dataset: &Dataset, which: Which) -> u64 {
     let train = if is_own { run.manifest().training_encounters } else { all * 8 / 10 };
     match which {
         Which::All => all,
-        Which::Part(Part::Train) => train,
+        Which::Part(SplitPart::Train) => train,
         Which::Part(_) => all.saturating_sub(train).div_ceil(2),
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gct::dataset::Dataset;
 use gct::record::SubjectId;
-use gct::split::{By, Part, Settings, Split};
+use gct::split::{By, Settings, Split, SplitPart};
 use serde_json::json;
 
 use crate::output::OutputFile;
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let dataset = Dataset::open(&arguments.data)?;
     let split = arguments.split.split(&dataset)?;
     let labels = &dataset.manifest().labels;
-    let mut sides: HashMap<Part, Side> = Part::ALL.map(|part| (part, Side::default())).into();
+    let mut sides: HashMap<SplitPart, Side> = SplitPart::ALL.map(|part| (part, Side::default())).into();
     for side in sides.values_mut() {
         side.positives = vec![0; labels.len()];
         side.known = vec![0; labels.len()];
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     bar.finish_and_clear();
     let torn = torn_subjects(&sides);
-    if let Some((out, overwrite)) = arguments.output.place() {
+    if let Some((out, overwrite)) = arguments.output.target() {
         let bar = terminal::progress(dataset.manifest().encounters, "writing encounters", quiet);
         let written = split.write(&dataset, out, overwrite, &terminal::counting(&bar));
         bar.finish_and_clear();
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         (side.known[label] > 0).then(|| side.positives[label] as f64 / side.known[label] as f64)
     };
     if arguments.json {
-        let parts: serde_json::Map<_, _> = Part::ALL
+        let parts: serde_json::Map<_, _> = SplitPart::ALL
             .into_iter()
             .map(|part| {
                 let side = &sides[&part];
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let mut header = vec!["part", "encounters", "subjects"];
     header.extend(labels.iter().map(String::as_str));
-    let rows = Part::ALL.into_iter().map(|part| {
+    let rows = SplitPart::ALL.into_iter().map(|part| {
         let side = &sides[&part];
         let mut row = vec![part.name().into(), count(side.encounters), count(side.subjects.len() as u64)];
         row.extend((0..labels.len()).map(|label| percent(prevalence(side, label))));
@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 }
 
 /// How many subjects are on more than one side.
-fn torn_subjects(sides: &HashMap<Part, Side>) -> u64 {
+fn torn_subjects(sides: &HashMap<SplitPart, Side>) -> u64 {
     let mut appearances: HashMap<&SubjectId, u32> = HashMap::new();
     for subject in sides.values().flat_map(|side| &side.subjects) {
         *appearances.entry(subject).or_default() += 1;

@@ -158,10 +158,10 @@ fn tip(error: &Error, words: &[String]) -> Option<String> {
 /// The value that the flag was given.
 fn value<'a>(flag: &str, words: &'a [String]) -> Option<&'a str> {
     let (flag, _) = flag.split_once('=').unwrap_or((flag, ""));
-    let place = words.iter().position(|word| word.split('=').next() == Some(flag))?;
-    match words[place].split_once('=') {
+    let position = words.iter().position(|word| word.split('=').next() == Some(flag))?;
+    match words[position].split_once('=') {
         Some((_, value)) => Some(value),
-        None => words.get(place + 1).map(String::as_str).filter(|next| !next.starts_with("--")),
+        None => words.get(position + 1).map(String::as_str).filter(|next| !next.starts_with("--")),
     }
 }
 

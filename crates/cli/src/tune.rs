@@ -13,7 +13,7 @@ use gct::infer::Which;
 use gct::job::Job;
 use gct::report::{Looked, Options};
 use gct::run::Run;
-use gct::split::Part;
+use gct::split::SplitPart;
 use gct::tune::{self, Effort, End, Event, Plan, Space, Strategy, Tuning};
 use indicatif::ProgressBar;
 use serde::Deserialize;
@@ -190,7 +190,7 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
     }
     let run = Run::open(&folder)?;
     let name = format!("trial {}", trial + 1);
-    let looked = Looked { name, run: &run, dataset, test_set: Which::Part(Part::Validation).into() };
+    let looked = Looked { name, run: &run, dataset, test_set: Which::Part(SplitPart::Validation).into() };
     let options = crate::report::by_product(dataset, Options::default().encounters);
     let html = crate::report::page(&[looked], options, quiet)?;
     Ok(write(&out.join("report.html"), &html, Overwrite::Replace)?)

@@ -1,4 +1,4 @@
-//! All figures of scored examples, for `reference/test_metrics.py`.
+//! All metrics of scored examples, for `reference/test_metrics.py`.
 //!
 //! `metrics FILE` reads a JSON object of `scores` (logits), `labels`, `subjects` and `bootstrap`.
 
@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ranking.add(Scored { score, positive, subject });
         predictions.add(score.into(), positive, subject);
     }
-    let areas = ranking.figures(&examples.bootstrap);
-    let predictions = predictions.figures(&examples.bootstrap);
+    let areas = ranking.estimates(&examples.bootstrap);
+    let predictions = predictions.estimates(&examples.bootstrap);
     println!("{}", json!({ "areas": areas, "predictions": predictions }));
     Ok(())
 }

@@ -31,9 +31,9 @@ pub struct Evaluation {
     pub unseen: Unseen,
     /// Encounters of other data whose subjects the run learned from.
     pub overlap: Overlap,
-    /// The figures.
+    /// The metrics.
     pub scores: Scores,
-    /// The figures of each label, if there are several.
+    /// The metrics of each label, if there are several.
     pub labels: Vec<(String, Scores)>,
     /// How near attention is to the truth, where both are known.
     pub structure: Option<Structure>,
@@ -59,7 +59,7 @@ pub struct Structure {
 /// Encounters whose pairs attention ranks: each pair is kept until all are sorted, for each block, and more would hardly change it.
 pub const RANKED: u64 = 5000;
 
-/// A figure for each block, and the mean over blocks, where they are defined.
+/// A metric for each block, and the mean over blocks, where they are defined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PerBlock {
     /// From the first block to the last.
@@ -275,13 +275,13 @@ impl Structures {
     }
 
     fn finish(self) -> Option<Structure> {
-        let figure = |index: usize| {
+        let metric = |index: usize| {
             PerBlock::new(self.sums.iter().map(|sums| Some(sums[index] / self.encounters as f64)).collect())
         };
         (self.encounters > 0 && !self.sums.is_empty()).then(|| Structure {
-            kl_attention_truth: figure(0),
-            kl_truth_attention: figure(1),
-            entropy: figure(2),
+            kl_attention_truth: metric(0),
+            kl_truth_attention: metric(1),
+            entropy: metric(2),
             encounters: self.encounters,
             edges_aucpr: PerBlock::new(
                 self.rankings.into_iter().map(|ranking| ranking.areas().aucpr).collect(),

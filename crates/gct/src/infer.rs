@@ -13,7 +13,7 @@ use crate::question::{Hide, Question};
 use crate::record::{Code, CodeKind, Edge, Edges, Encounter, PerKind};
 use crate::run::{Hasher, Learned, Run};
 use crate::sample::Sample;
-use crate::split::{Part, Split};
+use crate::split::{Split, SplitPart};
 
 /// Encounters that one thread takes at a time.
 const SHARE: usize = 16;
@@ -31,7 +31,7 @@ const NUMBERS: usize = 1 << 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// Those of one part of the run's split.
-    Part(Part),
+    Part(SplitPart),
     /// All.
     All,
 }
@@ -47,7 +47,7 @@ impl Which {
 
     /// The test split of the dataset that a run was trained on, even if it has changed since, and all of any other.
     pub fn default_for(run: &Run, dataset: &Dataset) -> Self {
-        if run.is_of(dataset) { Which::Part(Part::Test) } else { Which::All }
+        if run.is_of(dataset) { Which::Part(SplitPart::Test) } else { Which::All }
     }
 }
 
@@ -158,7 +158,7 @@ pub struct Unseen {
 pub struct Reader {
     encounters: Encounters,
     /// The part of the split that is wanted, if not all.
-    part: Option<(Part, Split)>,
+    part: Option<(SplitPart, Split)>,
     /// The run's id of every code, unless they are the same.
     ids: Option<PerKind<Vec<Option<u32>>>>,
     /// Where the dataset has the labels of the run's task.

@@ -25,7 +25,7 @@ use crate::job::Job;
 use crate::metric::{Areas, Ranking};
 use crate::record::{Code, CodeKind, Encounter, PerKind, Vocabulary};
 use crate::report::cells::{is_small, is_told};
-use crate::split::{Part, Split};
+use crate::split::{Split, SplitPart};
 
 /// Fewer encounters with a code, or without it, are no evidence.
 pub const MIN_ENCOUNTERS: u32 = 10;
@@ -114,7 +114,7 @@ pub fn find(
     let mut counter = Counter::new(dataset.vocabulary());
     for (read, encounter) in (1..).zip(dataset.encounters()?) {
         let encounter = encounter?;
-        if split.part(&encounter) == Part::Train {
+        if split.part(&encounter) == SplitPart::Train {
             counter.add(&encounter, encounter.labels[column]);
         }
         if u64::is_multiple_of(read, 1024) {

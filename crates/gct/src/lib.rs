@@ -101,7 +101,7 @@ pub mod sample;
 /// Conditional probabilities counted on the training split, and the matrix P of an encounter.
 pub mod prior;
 
-/// Encounters as numbers: node ids, edges, P. The last place where a medical word meets a number.
+/// Encounters as numbers: node ids, edges, P. The last module where a medical word meets a number.
 pub mod batch;
 
 /// How good answers are: areas under curves, accuracy, log loss, calibration, with intervals.

@@ -106,8 +106,7 @@ pub fn typed<T: DeserializeOwned>(settings: &Table) -> Result<T, String> {
 /// If it cannot be read, or is not what its type says.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = files::read_text(path).on("read", path)?;
-    let wrong =
-        |place: &str, error: &serde_json::Error| Error::file(path, in_words(place, &error.to_string()));
+    let wrong = |key: &str, error: &serde_json::Error| Error::file(path, in_words(key, &error.to_string()));
     let mut json = serde_json::Deserializer::from_str(&text);
     let value = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| wrong(&error.path().to_string(), error.inner()))?;

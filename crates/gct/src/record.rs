@@ -88,7 +88,7 @@ impl<T> IndexMut<CodeKind> for PerKind<T> {
 /// A side of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum SplitPart {
     /// What models and priors learn from: 8 of 10.
     Train,
     /// What settings are chosen by: 1 of 10.
@@ -97,16 +97,16 @@ pub enum Part {
     Test,
 }
 
-impl Part {
+impl SplitPart {
     /// All parts.
-    pub const ALL: [Part; 3] = [Part::Train, Part::Validation, Part::Test];
+    pub const ALL: [SplitPart; 3] = [SplitPart::Train, SplitPart::Validation, SplitPart::Test];
 
     /// The part's name in files and messages.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Train => "train",
-            Part::Validation => "validation",
-            Part::Test => "test",
+            SplitPart::Train => "train",
+            SplitPart::Validation => "validation",
+            SplitPart::Test => "test",
         }
     }
 }
@@ -191,7 +191,7 @@ pub struct Encounter {
     /// The moment up to which its codes were taken, in microseconds since 1970-01-01, where the source has one.
     pub prediction_time: Option<i64>,
     /// The side of the split that the source put it on, where it says.
-    pub part: Option<Part>,
+    pub part: Option<SplitPart>,
     /// The distinct codes of each kind, as ascending ids into the vocabulary of that kind.
     pub codes: PerKind<Vec<u32>>,
     /// The true edges, where the source knows them.

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::files::Overwrite;
 use crate::job::Job;
 use crate::record::Encounter;
-pub use crate::record::Part;
+pub use crate::record::SplitPart;
 
 /// Encounters to test on, per encounter to learn from.
 pub const TEST_SHARE: f64 = 1.0 / 8.0;
@@ -170,23 +170,23 @@ impl Split {
     }
 
     /// Where an encounter belongs.
-    pub fn part(&self, encounter: &Encounter) -> Part {
+    pub fn part(&self, encounter: &Encounter) -> SplitPart {
         self.part_of(encounter.part, encounter.subject.as_str(), encounter.id.as_str())
     }
 
     /// Where an encounter belongs, by the part that its source recorded and its identifiers: all that counts.
-    pub fn part_of(&self, recorded: Option<Part>, subject: &str, encounter: &str) -> Part {
+    pub fn part_of(&self, recorded: Option<SplitPart>, subject: &str, encounter: &str) -> SplitPart {
         if let (By::Recorded, Some(part)) = (self.settings.by, recorded) {
             return part;
         }
         let hash = self.hash(subject, encounter);
         let bounds = self.strata.as_ref().map_or(BOUNDS, |strata| strata.bounds(hash));
         if hash < bounds.train {
-            Part::Train
+            SplitPart::Train
         } else if hash < bounds.validation {
-            Part::Validation
+            SplitPart::Validation
         } else {
-            Part::Test
+            SplitPart::Test
         }
     }
 
@@ -286,10 +286,10 @@ mod tests {
 
     #[test]
     fn what_the_source_says_counts_unless_something_else_is_wanted() {
-        let recorded = Encounter { part: Some(Part::Test), ..encounter("S7", "") };
-        assert_eq!(Split::by_hash(0, By::Subject).part(&recorded), Part::Train);
-        assert_eq!(Split::by_hash(0, By::Recorded).part(&recorded), Part::Test);
-        assert_eq!(Split::by_hash(0, By::Recorded).part(&encounter("S7", "")), Part::Train);
+        let recorded = Encounter { part: Some(SplitPart::Test), ..encounter("S7", "") };
+        assert_eq!(Split::by_hash(0, By::Subject).part(&recorded), SplitPart::Train);
+        assert_eq!(Split::by_hash(0, By::Recorded).part(&recorded), SplitPart::Test);
+        assert_eq!(Split::by_hash(0, By::Recorded).part(&encounter("S7", "")), SplitPart::Train);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::job::Job;
 use crate::overrides;
 use crate::prior::Counter;
 use crate::record::{Encounter, PerKind};
-use crate::split::{By, Part, Split};
+use crate::split::{By, Split, SplitPart};
 
 /// The split by which the ceiling's held-out encounters and its prior are chosen.
 const SPLIT_SEED: u64 = 0;
@@ -117,11 +117,11 @@ impl Sink {
     fn take(&mut self, encounters: &[Encounter]) -> Result<()> {
         for encounter in encounters {
             match self.split.part(encounter) {
-                Part::Train => self.counter.add(encounter),
-                Part::Test if self.held_out.len() < ceiling::HELD_OUT => {
+                SplitPart::Train => self.counter.add(encounter),
+                SplitPart::Test if self.held_out.len() < ceiling::HELD_OUT => {
                     self.held_out.push(encounter.clone())
                 }
-                Part::Test | Part::Validation => {}
+                SplitPart::Test | SplitPart::Validation => {}
             }
             for (positives, label) in self.label_positives.iter_mut().zip(&encounter.labels) {
                 *positives += u64::from(*label == Some(true));

@@ -25,7 +25,7 @@ use crate::record::{Encounter, PerKind};
 use crate::run::checkpoint::{self, Losses, State};
 use crate::run::journal::Journal;
 use crate::run::{self, Best, Entry, Hasher, Learned, Run, Settings};
-use crate::split::{Part, Split};
+use crate::split::{Split, SplitPart};
 
 /// A loss above this has exploded.
 const EXPLODED: f64 = 1e4;
@@ -210,11 +210,11 @@ struct Noted {
 }
 
 impl Noted {
-    fn add(&mut self, encounter: &Encounter, part: Part) {
-        if part == Part::Train {
+    fn add(&mut self, encounter: &Encounter, part: SplitPart) {
+        if part == SplitPart::Train {
             self.counter.add(encounter);
         }
-        if part != Part::Test {
+        if part != SplitPart::Test {
             self.learned.add(&self.hasher, encounter);
         }
     }
@@ -242,9 +242,9 @@ impl Data {
                 noted.add(&encounter, part);
             }
             let side = match part {
-                Part::Train => &mut data.train,
-                Part::Validation => &mut data.validation,
-                Part::Test => continue,
+                SplitPart::Train => &mut data.train,
+                SplitPart::Validation => &mut data.validation,
+                SplitPart::Test => continue,
             };
             let usable = encounter.edges.is_some() || !needs_edges;
             encounter.labels = columns.iter().map(|column| encounter.labels[*column]).collect();
@@ -253,7 +253,8 @@ impl Data {
                 false => data.left_out += 1,
             }
         }
-        for (encounters, part) in [(&data.train, Part::Train), (&data.validation, Part::Validation)] {
+        for (encounters, part) in [(&data.train, SplitPart::Train), (&data.validation, SplitPart::Validation)]
+        {
             if encounters.is_empty() {
                 return Err(settings.task.no_answers(part.name()));
             }

@@ -53,7 +53,7 @@ fn store(url: &ListingTableUrl, retry: RetryConfig) -> Result<Option<Arc<dyn Obj
         let is_value = problem.starts_with("failed to parse");
         let hint = if is_value { cloud.variables() } else { cloud.credentials() }.into();
         let problem = format!("its store cannot be set up ({problem})");
-        Error::Store { place: address.into(), problem, hint }
+        Error::Store { path: address.into(), problem, hint }
     })
 }
 
@@ -114,11 +114,11 @@ impl Cloud {
     }
 }
 
-/// What a cloud's store said of a place, in the user's words; nothing if it was another store.
-pub(crate) fn explained(place: Option<&str>, error: &object_store::Error) -> Option<Error> {
+/// What a cloud's store said of a path, in the user's words; nothing if it was another store.
+pub(crate) fn explained(path: Option<&str>, error: &object_store::Error) -> Option<Error> {
     let words = error.to_string();
     let http = http_error(error);
-    let cloud = place.and_then(Cloud::of);
+    let cloud = path.and_then(Cloud::of);
     // What all requests to clouds say that were made in vain.
     if cloud.is_none() && http.is_none() && !words.contains("Error performing ") {
         return None;
@@ -164,9 +164,9 @@ pub(crate) fn explained(place: Option<&str>, error: &object_store::Error) -> Opt
             None => ("what answers there is no object store".into(), whereabouts()),
         },
     };
-    let place = place.unwrap_or("the tables").to_owned();
+    let path = path.unwrap_or("the tables").to_owned();
     let problem = if std::env::var_os("GCT_ENGINE_ERRORS").is_some() { words } else { problem };
-    Some(Error::Store { place, problem, hint })
+    Some(Error::Store { path, problem, hint })
 }
 
 /// The error of the cloud's client that is behind another, if one is.

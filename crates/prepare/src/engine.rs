@@ -90,8 +90,8 @@ impl<'a> Engine<'a> {
     pub(crate) fn new(limits: Limits, beside: &Path, job: &'a Job<'a, Progress>) -> Result<Self> {
         let work = TemporaryFolder::inside(beside)?;
         let spill = work.path().join("spill");
-        std::fs::create_dir(&spill).map_err(|error| Error::Place {
-            place: spill.display().to_string(),
+        std::fs::create_dir(&spill).map_err(|error| Error::Input {
+            path: spill.display().to_string(),
             problem: error.to_string(),
         })?;
 
@@ -125,16 +125,16 @@ impl<'a> Engine<'a> {
         Ok(Engine { context, work, job, limits, pool, peak: AtomicU64::new(0), parquet: Mutex::default() })
     }
 
-    /// A place for a file between two steps.
-    pub(crate) fn place(&self, name: &str) -> PathBuf {
+    /// The path of a file between two steps.
+    pub(crate) fn temporary_path(&self, name: &str) -> PathBuf {
         self.work.path().join(name)
     }
 
     /// Deletes the rows that were kept under a name, once no query needs them.
     pub(crate) fn forget(&self, name: &str) -> Result<()> {
         self.context.deregister_table(name)?;
-        let place = self.place(name);
-        std::fs::remove_dir_all(&place).map_err(|error| Error::system("remove", &place, error))
+        let path = self.temporary_path(name);
+        std::fs::remove_dir_all(&path).map_err(|error| Error::system("remove", &path, error))
     }
 
     /// Where temporary files are, and how many bytes of them there were at most.
@@ -203,16 +203,16 @@ impl<'a> Engine<'a> {
 
     /// Computes queries of the same columns, one after the other, and gives the rows of all of them a name.
     pub(crate) async fn keep_all(&self, step: &str, name: &str, frames: Vec<DataFrame>) -> Result<()> {
-        let place = self.place(name);
-        std::fs::create_dir(&place).map_err(|error| Error::system("write", &place, error))?;
+        let path = self.temporary_path(name);
+        std::fs::create_dir(&path).map_err(|error| Error::system("write", &path, error))?;
         let schema = frames[0].schema().inner().clone();
         for frame in frames {
             let rows = HashMap::from([("format.max_row_group_size".to_owned(), KEPT_ROW_GROUP.to_string())]);
-            self.write_with(step, frame, &format!("{}/", place.display()), rows).await?;
+            self.write_with(step, frame, &format!("{}/", path.display()), rows).await?;
         }
         self.context.deregister_table(name)?;
         let options = ParquetReadOptions::default().schema(&schema);
-        self.context.register_parquet(name, place.display().to_string(), options).await?;
+        self.context.register_parquet(name, path.display().to_string(), options).await?;
         Ok(())
     }
 

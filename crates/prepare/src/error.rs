@@ -21,11 +21,11 @@ pub enum Error {
     #[error(transparent)]
     Gct(gct::Error),
 
-    /// A place cannot be listed or read.
-    #[error("cannot read {place}: {problem}")]
-    Place {
+    /// An input cannot be listed or read.
+    #[error("cannot read {path}: {problem}")]
+    Input {
         /// The file, folder or address.
-        place: String,
+        path: String,
         /// What the operating system said.
         problem: String,
     },
@@ -35,10 +35,10 @@ pub enum Error {
     System(io::Error),
 
     /// An object store cannot be asked, or says no.
-    #[error("cannot read {place}: {problem}")]
+    #[error("cannot read {path}: {problem}")]
     Store {
         /// The address of a folder or a file.
-        place: String,
+        path: String,
         /// What kind of answer it gave, if any.
         problem: String,
         /// What to do about it, which differs from store to store.
@@ -46,10 +46,10 @@ pub enum Error {
     },
 
     /// A table that the source needs is not there.
-    #[error("{place} has no table `{table}`{}; it has: {}", called(table, names), list(found))]
+    #[error("{path} has no table `{table}`{}; it has: {}", called(table, names), list(found))]
     MissingTable {
         /// Where it was looked for.
-        place: String,
+        path: String,
         /// The table.
         table: String,
         /// What its file or folder is called.
@@ -61,10 +61,10 @@ pub enum Error {
     },
 
     /// Of several tables one is needed, and none is there.
-    #[error("{place} has none of the tables `{}`; it has: {}", tables.join("`, `"), list(found))]
+    #[error("{path} has none of the tables `{}`; it has: {}", tables.join("`, `"), list(found))]
     MissingTables {
         /// Where they were looked for.
-        place: String,
+        path: String,
         /// The tables.
         tables: Vec<String>,
         /// What is there.
@@ -72,10 +72,10 @@ pub enum Error {
     },
 
     /// A table is there twice.
-    #[error("{place} has the table `{table}` more than once: {}", files.join(", "))]
+    #[error("{path} has the table `{table}` more than once: {}", files.join(", "))]
     SeveralTables {
         /// Where it was looked for.
-        place: String,
+        path: String,
         /// The table.
         table: String,
         /// Both.
@@ -83,10 +83,10 @@ pub enum Error {
     },
 
     /// A folder holds several tables of one kind, which an option chooses from.
-    #[error("{place} has several tables `{table}`, one per {option}: {}", list(found))]
+    #[error("{path} has several tables `{table}`, one per {option}: {}", list(found))]
     OneOfSeveral {
         /// Where they are.
-        place: String,
+        path: String,
         /// The table.
         table: String,
         /// The option.
@@ -210,11 +210,11 @@ pub enum Error {
         file: String,
     },
 
-    /// A place has nothing of what the dataset is made of.
-    #[error("{place} has no resource `{resource}`; it has: {}", list(found))]
+    /// An input has nothing of what the dataset is made of.
+    #[error("{path} has no resource `{resource}`; it has: {}", list(found))]
     NoResource {
         /// Where it was looked for.
-        place: String,
+        path: String,
         /// The type of resource.
         resource: &'static str,
         /// The types that are there.
@@ -224,7 +224,7 @@ pub enum Error {
     /// A resource is not what it should be, and no other is there.
     #[error("{problem}")]
     Resource {
-        /// The file, its place there, and what is wrong with it; no value.
+        /// The file, its position there, and what is wrong with it; no value.
         problem: String,
     },
 
@@ -252,10 +252,10 @@ pub enum Error {
     },
 
     /// A source's description or SQL is wrong.
-    #[error("{place}: {problem}")]
+    #[error("{path}: {problem}")]
     Source {
         /// The file.
-        place: String,
+        path: String,
         /// What is wrong with it.
         problem: String,
     },
@@ -325,7 +325,7 @@ impl Error {
         // No wildcard: whoever adds an error says what to do about it.
         match self {
             Error::Gct(error) => gct_terminal::hint(&error.remedy()),
-            Error::Place { problem, .. } => match system_error(problem) {
+            Error::Input { problem, .. } => match system_error(problem) {
                 Some(error) => gct_terminal::hint(&Remedy::of_system(&error)),
                 None => "check the spelling of the path, and that this user can read it".into(),
             },
@@ -503,26 +503,26 @@ mod tests {
 
     /// One of each kind of error, each found by way of the one before it, so that the compiler misses none.
     fn after(error: Option<&Error>) -> Option<Error> {
-        let (place, file, problem) = ("P".to_owned(), "F".to_owned(), "it is wrong".to_owned());
+        let (path, file, problem) = ("P".to_owned(), "F".to_owned(), "it is wrong".to_owned());
         let (table, column, found) = ("t".to_owned(), "c".to_owned(), vec!["a".to_owned()]);
         let system = || io::Error::from_raw_os_error(24);
         Some(match error {
             None => Error::Gct(gct::Error::NoSuchEncounter),
-            Some(Error::Gct(_)) => Error::Place { place, problem },
-            Some(Error::Place { .. }) => Error::System(system()),
-            Some(Error::System(_)) => Error::Store { place, problem, hint: "ask for a key".into() },
+            Some(Error::Gct(_)) => Error::Input { path, problem },
+            Some(Error::Input { .. }) => Error::System(system()),
+            Some(Error::System(_)) => Error::Store { path, problem, hint: "ask for a key".into() },
             Some(Error::Store { .. }) => {
-                Error::MissingTable { place, table, names: vec![], near: vec![], found }
+                Error::MissingTable { path, table, names: vec![], near: vec![], found }
             }
-            Some(Error::MissingTable { .. }) => Error::MissingTables { place, tables: vec![table], found },
-            Some(Error::MissingTables { .. }) => Error::SeveralTables { place, table, files: found },
+            Some(Error::MissingTable { .. }) => Error::MissingTables { path, tables: vec![table], found },
+            Some(Error::MissingTables { .. }) => Error::SeveralTables { path, table, files: found },
             Some(Error::SeveralTables { .. }) => {
-                Error::OneOfSeveral { place, table, option: "task".into(), found }
+                Error::OneOfSeveral { path, table, option: "task".into(), found }
             }
             Some(Error::OneOfSeveral { .. }) => Error::MissingColumn { file, column, found },
             Some(Error::MissingColumn { .. }) => Error::NoHeader { file, expected: found },
             Some(Error::NoHeader { .. }) => Error::Labels { problem },
-            Some(Error::Labels { .. }) => Error::OtherLabels { file, labels: "2".into(), input: place },
+            Some(Error::Labels { .. }) => Error::OtherLabels { file, labels: "2".into(), input: path },
             Some(Error::OtherLabels { .. }) => Error::SameColumn { file, column },
             Some(Error::SameColumn { .. }) => {
                 Error::Delimiter { file, found: "tabs", expected: "commas", flag: "tab" }
@@ -534,12 +534,12 @@ mod tests {
             Some(Error::Row { .. }) => Error::Fields { file, row: 1, expected: 2, found: 3 },
             Some(Error::Fields { .. }) => Error::Damaged { file, problem },
             Some(Error::Damaged { .. }) => Error::Encoding { file },
-            Some(Error::Encoding { .. }) => Error::TwoSubjects { input: place, count: "1".into() },
-            Some(Error::TwoSubjects { .. }) => Error::NoResource { place, resource: "Encounter", found },
+            Some(Error::Encoding { .. }) => Error::TwoSubjects { input: path, count: "1".into() },
+            Some(Error::TwoSubjects { .. }) => Error::NoResource { path, resource: "Encounter", found },
             Some(Error::NoResource { .. }) => Error::Resource { problem },
             Some(Error::Resource { .. }) => Error::Empty { file },
             Some(Error::Empty { .. }) => Error::Strict { problem },
-            Some(Error::Strict { .. }) => Error::Source { place, problem },
+            Some(Error::Strict { .. }) => Error::Source { path, problem },
             Some(Error::Source { .. }) => Error::Settings("it is wrong".into()),
             Some(Error::Settings(_)) => {
                 Error::Choice { name: "o".into(), value: "x".into(), allowed: "a number".into() }

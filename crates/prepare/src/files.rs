@@ -63,7 +63,7 @@ pub(crate) struct File {
 
 /// Where tables are looked for: a folder, a single file, or their like in an object store.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct InputFiles {
     /// As the user wrote it.
     pub(crate) name: String,
     /// Whether it is a single file.
@@ -71,10 +71,10 @@ pub(crate) struct Place {
     files: Vec<(String, File)>,
 }
 
-impl Place {
+impl InputFiles {
     /// Lists what is there.
-    pub(crate) async fn list(context: &SessionContext, name: &str) -> Result<Place> {
-        let refuse = |problem: String| Error::Place { place: name.into(), problem };
+    pub(crate) async fn list(context: &SessionContext, name: &str) -> Result<InputFiles> {
+        let refuse = |problem: String| Error::Input { path: name.into(), problem };
         let is_url = name.contains("://");
         if !is_url {
             gct::files::check_regular(Path::new(name)).map_err(|error| Error::system("read", name, error))?;
@@ -97,9 +97,9 @@ impl Place {
             list_files(store.as_ref(), url.prefix()).await.map_err(|error| unreadable(name, &error))?;
         if is_cloud && files.is_empty() {
             // Stores have no folders, so one that is empty is one that is not there.
-            let (place, problem) = (name.into(), "nothing is there".into());
+            let (path, problem) = (name.into(), "nothing is there".into());
             let hint = "is it spelled right, upper and lower case included?".into();
-            return Err(Error::Store { place, problem, hint });
+            return Err(Error::Store { path, problem, hint });
         }
         let is_file = files.len() == 1 && &files[0].location == url.prefix();
         let files: Vec<(String, File)> = files
@@ -129,7 +129,7 @@ impl Place {
                 _ => {}
             }
         }
-        Ok(Place { name: name.into(), is_file, files })
+        Ok(InputFiles { name: name.into(), is_file, files })
     }
 
     /// The files of a table that can have these names, in the order of their own if there are several. In a name `*` stands for any
@@ -174,7 +174,7 @@ impl Place {
                 Ok(files)
             }
             _ => Err(Error::SeveralTables {
-                place: self.name.clone(),
+                path: self.name.clone(),
                 table: table.into(),
                 files: found.into_iter().map(|(_, files)| files[0].name.clone()).collect(),
             }),
@@ -209,7 +209,7 @@ impl Place {
         near.into_iter().map(|(_, found)| found).take(SHOWN).collect()
     }
 
-    /// All of its files, for a place that is one table.
+    /// All of its files, for an input that is one table.
     pub(crate) fn all(&self) -> Vec<File> {
         self.files.iter().map(|(_, file)| file.clone()).collect()
     }
@@ -251,8 +251,8 @@ fn checked(name: &str) -> Result<&str> {
     let (scheme, rest) = name.split_once("://").unwrap_or(("file", name));
     let bucket = rest.split('/').next().unwrap_or(rest);
     let refuse = |shown: &str, problem: &str, hint: &str| {
-        let place = format!("{scheme}://{shown}...");
-        Err(Error::Store { place, problem: problem.into(), hint: hint.into() })
+        let path = format!("{scheme}://{shown}...");
+        Err(Error::Store { path, problem: problem.into(), hint: hint.into() })
     };
     let hint = format!("say {scheme}://BUCKET/PATH; who is asking is said in the environment");
     if bucket.contains(['@', ':']) {
@@ -272,7 +272,7 @@ fn checked(name: &str) -> Result<&str> {
 }
 
 /// Why an address has no store.
-fn unknown_store(place: &str, scheme: &str) -> Error {
+fn unknown_store(path: &str, scheme: &str) -> Error {
     let (problem, hint) = if ["s3", "gs", "az"].contains(&scheme) {
         (
             "this gct-prepare was built without object stores",
@@ -284,16 +284,16 @@ fn unknown_store(place: &str, scheme: &str) -> Error {
             "known are paths, s3://BUCKET/PATH, gs://BUCKET/PATH and az://CONTAINER/PATH",
         )
     };
-    Error::Store { place: place.into(), problem: problem.into(), hint: hint.into() }
+    Error::Store { path: path.into(), problem: problem.into(), hint: hint.into() }
 }
 
-/// What a store says of a place that it cannot list or read.
-pub(crate) fn unreadable(place: &str, error: &object_store::Error) -> Error {
+/// What a store says of a path that it cannot list or read.
+pub(crate) fn unreadable(path: &str, error: &object_store::Error) -> Error {
     #[cfg(feature = "cloud")]
-    if let Some(explained) = crate::cloud::explained(Some(place), error) {
+    if let Some(explained) = crate::cloud::explained(Some(path), error) {
         return explained;
     }
-    Error::Place { place: place.into(), problem: error.to_string() }
+    Error::Input { path: path.into(), problem: error.to_string() }
 }
 
 /// The error of a store that is behind another, if one is.
@@ -331,7 +331,7 @@ fn address_of(url: &ListingTableUrl, path: &ObjectPath) -> Option<ListingTableUr
     ListingTableUrl::try_new(address, None).ok()
 }
 
-/// Everything at or below a place.
+/// Everything at or below a path.
 async fn list_files(
     store: &dyn ObjectStore,
     prefix: &ObjectPath,
@@ -407,11 +407,11 @@ impl File {
 
     /// All of its bytes as they are stored. A file that is elsewhere is copied first, since it may not fit into memory.
     pub(crate) async fn open(&self, engine: &Engine<'_>) -> Result<std::fs::File> {
-        let refuse = |problem: String| Error::Place { place: self.name.clone(), problem };
+        let refuse = |problem: String| Error::Input { path: self.name.clone(), problem };
         let path = if self.url.scheme() == "file" {
             self.url.get_url().to_file_path().map_err(|()| refuse("not a path".into()))?
         } else {
-            let path = engine.place("download");
+            let path = engine.temporary_path("download");
             let unwritable = |error| Error::system("write", &path, error);
             let mut copy = std::fs::File::create(&path).map_err(unwritable)?;
             let object = self.store(&engine.context)?.get(&self.path).await;
@@ -477,7 +477,7 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("a b#c%20d+e.csv"), "x").unwrap();
         let context = SessionContext::new();
-        let files = Place::list(&context, folder.to_str().unwrap()).await.unwrap().all();
+        let files = InputFiles::list(&context, folder.to_str().unwrap()).await.unwrap().all();
         assert_eq!(files.len(), 1);
         assert_eq!(files[0].url.prefix(), &files[0].path);
         assert_eq!(files[0].head(&context, 10).await.unwrap(), b"x");
@@ -506,25 +506,25 @@ mod tests {
             std::fs::write(path, "a,b\n1,2\n").unwrap();
         }
         let context = SessionContext::new();
-        let place = Place::list(&context, home.path().to_str().unwrap()).await.unwrap();
+        let files = InputFiles::list(&context, home.path().to_str().unwrap()).await.unwrap();
         let names = |table: &str| -> Vec<String> {
-            let files = place.table(table, &[table.to_owned()]).unwrap();
+            let files = files.table(table, &[table.to_owned()]).unwrap();
             files.iter().map(|file| file.name.rsplit_once('/').unwrap().1.to_owned()).collect()
         };
         assert_eq!(names("patient"), ["Patient.csv"]);
         assert_eq!(names("data"), ["0.parquet", "1.parquet"]);
-        let inside = &place.table("data", &["DATA".to_owned()]).unwrap()[0].inside;
+        let inside = &files.table("data", &["DATA".to_owned()]).unwrap()[0].inside;
         assert_eq!(inside, "train/0");
         assert_eq!(names("lab"), ["part-0.csv"]);
         assert_eq!(names("other"), [""; 0]);
         assert_eq!(names("claims_*"), ["Claims_2020_1A.csv", "Claims_2020_1B.csv", "Claims.csv"]);
         assert_eq!(names("claims_2020*"), ["Claims_2020_1A.csv", "Claims_2020_1B.csv"]);
         for twice in ["dx", "rx_*"] {
-            let error = place.table("dx", &[twice.to_owned()]).unwrap_err();
+            let error = files.table("dx", &[twice.to_owned()]).unwrap_err();
             assert!(matches!(error, Error::SeveralTables { .. }), "{error}");
         }
         assert_eq!(
-            place.names(),
+            files.names(),
             ["Claims_2020_1A", "Claims_2020_1B", "Claims_2021", "Patient", "data", "dx", "lab.csv", "rx_1"]
         );
     }

@@ -90,7 +90,7 @@ fn printed(output: Result<(), terminal::Unprinted>) -> ExitCode {
 fn write_pages(command: Command, matches: &ArgMatches) -> Result<()> {
     let folder = matches.get_one::<PathBuf>("out").expect("it is required");
     clap_mangen::generate_to(command, folder)
-        .map_err(|error| Error::Place { place: folder.display().to_string(), problem: error.to_string() })
+        .map_err(|error| Error::Input { path: folder.display().to_string(), problem: error.to_string() })
 }
 
 /// A panic inside of the engine becomes an error there, and its words can hold values.

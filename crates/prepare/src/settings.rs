@@ -201,7 +201,7 @@ impl Request {
 /// What the source, the rules and the user say, in this order.
 fn layers(source: &Source, rules: Option<&str>, given: Vec<Layer>) -> Result<Vec<Layer>> {
     let description = &source.description;
-    let own = |settings: &Table| Layer { name: source.place.clone(), settings: settings.clone() };
+    let own = |settings: &Table| Layer { name: source.path.clone(), settings: settings.clone() };
     let options = description.options.iter();
     let defaults = options.filter_map(|(name, choice)| Some((name.clone(), choice.default.clone()?)));
     let mut layers = vec![own(&description.defaults), own(&defaults.collect())];

@@ -17,7 +17,7 @@ pub struct Source {
     /// Its name: `eicu`.
     pub name: String,
     /// Where its files are, for messages.
-    pub place: String,
+    pub path: String,
     /// What `source.toml` says.
     pub description: Description,
     /// One row per encounter.
@@ -253,7 +253,7 @@ impl Source {
             .iter()
             .map(|files| Source {
                 name: files.name.into(),
-                place: format!("sources/{}/source.toml", files.name),
+                path: format!("sources/{}/source.toml", files.name),
                 description: toml::from_str(files.description)
                     .unwrap_or_else(|error| panic!("sources/{}/source.toml: {error}", files.name)),
                 encounters: files.encounters.into(),
@@ -272,9 +272,9 @@ impl Source {
         let path = if path.is_dir() { path.join("source.toml") } else { path.to_owned() };
         let text =
             |path: &Path| gct::files::read_text(path).map_err(|error| Error::system("read", path, error));
-        let place = path.display().to_string();
+        let shown = path.display().to_string();
         let description: Description = overrides::typed(&overrides::read(&path)?)
-            .map_err(|problem| Error::Source { place: place.clone(), problem })?;
+            .map_err(|problem| Error::Source { path: shown.clone(), problem })?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let links = folder.join("links.sql");
         let mut builtin = vec![];
@@ -289,7 +289,7 @@ impl Source {
             folder.canonicalize().ok().and_then(|folder| Some(folder.file_name()?.to_str()?.to_owned()));
         Ok(Source {
             name: name.unwrap_or_else(|| "sql".into()),
-            place,
+            path: shown,
             description,
             encounters: text(&folder.join("encounters.sql"))?,
             events: text(&folder.join("events.sql"))?,
@@ -305,7 +305,7 @@ impl Source {
     pub(crate) fn builtin_text(&self, file: &str) -> Result<&str> {
         let found = self.builtin.iter().find(|(name, _)| name == file);
         found.map(|(_, text)| text.as_str()).ok_or_else(|| Error::Source {
-            place: self.place.clone(),
+            path: self.path.clone(),
             problem: format!("its file `{file}` is missing"),
         })
     }

@@ -108,21 +108,21 @@ pub fn design_size(space: &Space) -> usize {
 }
 
 /// The next point to try, after `history`: all trials so far in the order in which they were begun, those that still run among them. Trials that
-/// were not suggested, such as the paper's settings, may be among them and take the place of a point of the design.
+/// were not suggested, such as the paper's settings, may be among them and replace a point of the design.
 ///
 /// The result does not depend on the number of threads. It may differ between kinds of processors, whose last digits differ.
 ///
 /// # Errors
 /// If a trial is not a point of the space.
 pub fn suggest(space: &Space, strategy: Strategy, seed: u64, history: &[Observation]) -> Result<Suggestion> {
-    let places = history.iter().map(|trial| space.place(&trial.point)).collect::<Result<Vec<_>>>()?;
+    let positions = history.iter().map(|trial| space.to_unit(&trial.point)).collect::<Result<Vec<_>>>()?;
     let dimensions = space.dimensions().len();
     let number = history.len();
     let random = || {
         let mut rng = draws(seed, Purpose::Random, number);
         (uniform(&mut rng, dimensions), How::Random)
     };
-    let (place, how) = match strategy {
+    let (position, how) = match strategy {
         Strategy::Random => random(),
         Strategy::Bayesian if number < design_size(space) => {
             let mut design = latin_hypercube(seed, dimensions, design_size(space));
@@ -131,14 +131,14 @@ pub fn suggest(space: &Space, strategy: Strategy, seed: u64, history: &[Observat
         Strategy::Bayesian => {
             let mut rng = draws(seed, Purpose::Search, number);
             let outcomes = history.iter().map(|trial| trial.outcome);
-            let told = Told::new(places.into_iter().zip(outcomes));
+            let told = Told::new(positions.into_iter().zip(outcomes));
             match surrogate::most_promising(&told, &mut rng) {
-                Some(place) => (place, How::Model),
+                Some(position) => (position, How::Model),
                 None => random(),
             }
         }
     };
-    Ok(Suggestion { point: space.point(&place), how })
+    Ok(Suggestion { point: space.point(&position), how })
 }
 
 /// What the model learns from, in the unit cube.
@@ -156,22 +156,22 @@ impl Told {
         // The same point twice would make the model's matrix singular; its mean says the same.
         let mut ended: Vec<(Vec<f64>, f64)> = vec![];
         let mut times: Vec<f64> = vec![];
-        for ((place, _), score) in over.into_iter().zip(scores(&values)) {
-            match ended.iter().position(|(before, _)| *before == place) {
+        for ((position, _), score) in over.into_iter().zip(scores(&values)) {
+            match ended.iter().position(|(before, _)| *before == position) {
                 Some(at) => {
                     times[at] += 1.0;
                     ended[at].1 += (score - ended[at].1) / times[at];
                 }
                 None => {
-                    ended.push((place, score));
+                    ended.push((position, score));
                     times.push(1.0);
                 }
             }
         }
         let mut pending: Vec<Vec<f64>> = vec![];
-        for (place, _) in running {
-            if !pending.contains(&place) && ended.iter().all(|(other, _)| *other != place) {
-                pending.push(place);
+        for (position, _) in running {
+            if !pending.contains(&position) && ended.iter().all(|(other, _)| *other != position) {
+                pending.push(position);
             }
         }
         Told { ended, pending }
@@ -195,7 +195,7 @@ fn scores(values: &[Option<f64>]) -> Vec<f64> {
         if value >= median {
             return if spread > 0.0 { (value / 2.0 - median / 2.0) / spread } else { 0.0 };
         }
-        // Ties share the middle of their places.
+        // Ties share the mean of their ranks.
         let below = sorted.partition_point(|other| *other < value);
         let tied = sorted.partition_point(|other| *other <= value) - below;
         (below as f64 + (tied as f64 - 1.0) / 2.0 - half) / half
@@ -324,10 +324,10 @@ mod tests {
         let dropouts: Vec<f64> = history.iter().map(|trial| trial.point[1] / 0.9).collect();
         for mut column in [rates, lambdas, dropouts] {
             column.sort_by(f64::total_cmp);
-            for (slice, place) in column.into_iter().enumerate() {
+            for (slice, position) in column.into_iter().enumerate() {
                 // Rounding may move a point over the edge of its slice.
                 let slice = slice as f64 / 10.0;
-                assert!((slice - 0.001..slice + 0.101).contains(&place), "{slice} {place}");
+                assert!((slice - 0.001..slice + 0.101).contains(&position), "{slice} {position}");
             }
         }
     }

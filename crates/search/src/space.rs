@@ -86,28 +86,28 @@ impl Space {
         &self.dimensions
     }
 
-    /// The place of a point in the unit cube, which is where everything is computed.
+    /// The position of a point in the unit cube, which is where everything is computed.
     ///
     /// # Errors
     /// If the point has too few or too many numbers, or is outside of the bounds: it belongs to another space.
-    pub(super) fn place(&self, point: &[f64]) -> Result<Vec<f64>> {
+    pub(super) fn to_unit(&self, point: &[f64]) -> Result<Vec<f64>> {
         if point.len() != self.dimensions.len() {
             let allowed = format!("a number for each of the {} settings to tune", self.dimensions.len());
             return Err(Error::setting("trial", format!("a point of {}", point.len()), &allowed));
         }
-        let place = |(dimension, value): (&Dimension, &f64)| {
+        let position = |(dimension, value): (&Dimension, &f64)| {
             if !(dimension.low..=dimension.high).contains(value) {
                 let allowed = format!("a number from {} to {}", dimension.low, dimension.high);
                 return Err(Error::setting(&dimension.name, value, &allowed));
             }
-            Ok(dimension.place(*value))
+            Ok(dimension.to_unit(*value))
         };
-        self.dimensions.iter().zip(point).map(place).collect()
+        self.dimensions.iter().zip(point).map(position).collect()
     }
 
-    /// The point at a place of the unit cube, rounded to few digits.
+    /// The point at a position of the unit cube, rounded to few digits.
     pub(super) fn point(&self, unit: &[f64]) -> Vec<f64> {
-        self.dimensions.iter().zip(unit).map(|(dimension, place)| dimension.value(*place)).collect()
+        self.dimensions.iter().zip(unit).map(|(dimension, position)| dimension.value(*position)).collect()
     }
 }
 
@@ -136,29 +136,29 @@ impl Dimension {
         Ok(())
     }
 
-    fn place(&self, value: f64) -> f64 {
-        let place = match self.scale {
+    fn to_unit(&self, value: f64) -> f64 {
+        let position = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
-        place.clamp(0.0, 1.0)
+        position.clamp(0.0, 1.0)
     }
 
-    fn exact_value(&self, place: f64) -> f64 {
+    fn exact_value(&self, position: f64) -> f64 {
         let value = match self.scale {
-            Scale::Linear => self.low + place * (self.high - self.low),
-            Scale::Log => (self.low.ln() + place * (self.high.ln() - self.low.ln())).exp(),
+            Scale::Linear => self.low + position * (self.high - self.low),
+            Scale::Log => (self.low.ln() + position * (self.high.ln() - self.low.ln())).exp(),
         };
         value.clamp(self.low, self.high)
     }
 
     /// The shortest decimal number near enough.
-    fn value(&self, place: f64) -> f64 {
-        let exact = self.exact_value(place);
+    fn value(&self, position: f64) -> f64 {
+        let exact = self.exact_value(position);
         (0..16)
             .filter_map(|digits| format!("{exact:.digits$e}").parse::<f64>().ok())
             .map(|rounded| rounded.clamp(self.low, self.high))
-            .find(|rounded| (self.place(*rounded) - place).abs() <= ROUNDING)
+            .find(|rounded| (self.to_unit(*rounded) - position).abs() <= ROUNDING)
             .unwrap_or(exact)
     }
 }
@@ -180,8 +180,8 @@ mod tests {
         assert_eq!(values, [1e-4, 1e-3, 3.16e-3, 1e-2, 1e-1]);
         let dropout = Space::new(vec![dimension(0.0, 0.9, Scale::Linear)]).unwrap();
         assert_eq!(dropout.point(&[0.3712])[0], 0.334);
-        assert_eq!(dropout.place(&[0.45]).unwrap(), [0.5]);
-        assert!((rate.place(&[1e-3]).unwrap()[0] - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(dropout.to_unit(&[0.45]).unwrap(), [0.5]);
+        assert!((rate.to_unit(&[1e-3]).unwrap()[0] - 1.0 / 3.0).abs() < 1e-12);
     }
 
     #[test]
@@ -214,20 +214,20 @@ mod tests {
     fn points_of_another_space_are_refused() {
         let space = Space::new(vec![dimension(0.0, 1.0, Scale::Linear)]).unwrap();
         for point in [vec![], vec![0.5, 0.5], vec![f64::NAN], vec![1.1]] {
-            assert!(space.place(&point).is_err(), "{point:?}");
+            assert!(space.to_unit(&point).is_err(), "{point:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn there_and_back(low in -300.0..300.0f64, decades in 1e-6..300.0f64, place in 0.0..=1.0f64) {
+        fn there_and_back(low in -300.0..300.0f64, decades in 1e-6..300.0f64, position in 0.0..=1.0f64) {
             for scale in [Scale::Linear, Scale::Log] {
                 let low = 10f64.powf(low);
                 let high = low * 10f64.powf(decades);
                 if let Ok(space) = Space::new(vec![dimension(low, high, scale)]) {
-                    let point = space.point(&[place]);
-                    let back = space.place(&point).unwrap()[0];
-                    prop_assert!((back - place).abs() <= ROUNDING + 1e-6, "{low} {high} {place} {back}");
+                    let point = space.point(&[position]);
+                    let back = space.to_unit(&point).unwrap()[0];
+                    prop_assert!((back - position).abs() <= ROUNDING + 1e-6, "{low} {high} {position} {back}");
                 }
             }
         }

@@ -42,7 +42,7 @@ const FINER: usize = 20;
 /// No point is tried nearer than this to another, in the dimension in which they differ most: it would be the same training again.
 const NEAREST: f64 = 0.005;
 
-/// The place in the unit cube with the greatest expected improvement. None if nothing can be fitted.
+/// The position in the unit cube with the greatest expected improvement. None if nothing can be fitted.
 pub(super) fn most_promising(told: &Told, rng: &mut impl Rng) -> Option<Vec<f64>> {
     // The crate unwraps the results of its linear algebra. What is known to break it is kept from it, and nothing else has been seen to; but
     // as the same trials give the same model, a panic would come again at every attempt to go on, and the tuning would be lost.
@@ -53,7 +53,7 @@ fn search(told: &Told, rng: &mut impl Rng) -> Option<Vec<f64>> {
     let dimensions = told.ended.first()?.0.len();
     let model = fit(told)?;
     let taken: Vec<&[f64]> =
-        told.ended.iter().map(|(place, _)| place).chain(&told.pending).map(Vec::as_slice).collect();
+        told.ended.iter().map(|(position, _)| position).chain(&told.pending).map(Vec::as_slice).collect();
     // What the model believes of the best, not what was measured: that may have been luck.
     let (means, _) = predict(&model, &taken)?;
     let mut order: Vec<usize> = (0..taken.len()).collect();
@@ -61,23 +61,23 @@ fn search(told: &Told, rng: &mut impl Rng) -> Option<Vec<f64>> {
     let best = means[order[0]];
 
     let mut found = Best { model: &model, best, taken: &taken, kept: vec![] };
-    let mut places: Vec<Vec<f64>> = (0..WIDE).map(|_| uniform(rng, dimensions)).collect();
+    let mut positions: Vec<Vec<f64>> = (0..WIDE).map(|_| uniform(rng, dimensions)).collect();
     for around in order.iter().take(AROUND) {
-        places.extend((0..NEAR).map(|i| moved(taken[*around], 0.2 / (1 + i % 8) as f64, rng)));
+        positions.extend((0..NEAR).map(|i| moved(taken[*around], 0.2 / (1 + i % 8) as f64, rng)));
     }
-    found.look_at(places)?;
+    found.look_at(positions)?;
     for round in 0..ROUNDS {
         let width = 0.1 * 0.7f64.powi(round);
-        let mut places = vec![];
-        for (place, _) in &found.kept {
-            places.extend((0..FINER).map(|_| moved(place, width, rng)));
+        let mut positions = vec![];
+        for (position, _) in &found.kept {
+            positions.extend((0..FINER).map(|_| moved(position, width, rng)));
         }
-        found.look_at(places)?;
+        found.look_at(positions)?;
     }
-    found.kept.into_iter().next().map(|(place, _)| place)
+    found.kept.into_iter().next().map(|(position, _)| position)
 }
 
-/// The best places seen.
+/// The best positions seen.
 struct Best<'a> {
     model: &'a Model,
     best: f64,
@@ -87,17 +87,17 @@ struct Best<'a> {
 }
 
 impl Best<'_> {
-    fn look_at(&mut self, mut places: Vec<Vec<f64>>) -> Option<()> {
-        places.retain(|place| self.taken.iter().all(|other| distance(place, other) >= NEAREST));
-        if places.is_empty() {
+    fn look_at(&mut self, mut positions: Vec<Vec<f64>>) -> Option<()> {
+        positions.retain(|position| self.taken.iter().all(|other| distance(position, other) >= NEAREST));
+        if positions.is_empty() {
             return Some(());
         }
-        let slices: Vec<&[f64]> = places.iter().map(Vec::as_slice).collect();
+        let slices: Vec<&[f64]> = positions.iter().map(Vec::as_slice).collect();
         let (means, variances) = predict(self.model, &slices)?;
-        for ((place, mean), variance) in places.into_iter().zip(means).zip(variances) {
+        for ((position, mean), variance) in positions.into_iter().zip(means).zip(variances) {
             let promise = log_improvement(mean, variance.sqrt(), self.best);
             if !promise.is_nan() {
-                self.kept.push((place, promise));
+                self.kept.push((position, promise));
             }
         }
         self.kept.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -107,9 +107,9 @@ impl Best<'_> {
     }
 }
 
-/// A place near another: about half of its numbers are moved, so that settings that are right already can stay.
-fn moved(place: &[f64], width: f64, rng: &mut impl Rng) -> Vec<f64> {
-    let mut near = place.to_vec();
+/// A position near another: about half of its numbers are moved, so that settings that are right already can stay.
+fn moved(position: &[f64], width: f64, rng: &mut impl Rng) -> Vec<f64> {
+    let mut near = position.to_vec();
     for value in &mut near {
         if rng.random::<bool>() {
             *value = (*value + width * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0);
@@ -129,27 +129,27 @@ fn fit(told: &Told) -> Option<Model> {
     if told.ended.len() < 3 || told.ended.iter().all(|(_, score)| *score == first) {
         return None;
     }
-    let places: Vec<&[f64]> = told.ended.iter().map(|(place, _)| place.as_slice()).collect();
+    let positions: Vec<&[f64]> = told.ended.iter().map(|(position, _)| position.as_slice()).collect();
     let scores: Vec<f64> = told.ended.iter().map(|(_, score)| *score).collect();
     let tuning =
         ThetaTuning::Full { init: Array1::from_elem(1, 0.3), bounds: Array1::from_elem(1, INVERSE_LENGTHS) };
     let fits = NOISES.iter().filter_map(|noise| {
-        let model = fit_to(&places, &scores, tuning.clone(), *noise)?;
+        let model = fit_to(&positions, &scores, tuning.clone(), *noise)?;
         model.likelihood().is_finite().then_some((model, *noise))
     });
     let (model, noise) = fits.max_by(|a, b| a.0.likelihood().total_cmp(&b.0.likelihood()))?;
     if told.pending.is_empty() {
         return Some(model);
     }
-    let mut all = places;
+    let mut all = positions;
     all.extend(told.pending.iter().map(Vec::as_slice));
     let believed = predict(&model, &all[scores.len()..])?.0;
     let scores: Vec<f64> = scores.into_iter().chain(believed).collect();
     fit_to(&all, &scores, ThetaTuning::Fixed(model.theta().clone()), noise)
 }
 
-fn fit_to(places: &[&[f64]], scores: &[f64], tuning: ThetaTuning<f64>, noise: f64) -> Option<Model> {
-    let data = Dataset::new(matrix(places)?, Array1::from(scores.to_vec()));
+fn fit_to(positions: &[&[f64]], scores: &[f64], tuning: ThetaTuning<f64>, noise: f64) -> Option<Model> {
+    let data = Dataset::new(matrix(positions)?, Array1::from(scores.to_vec()));
     Model::params(ConstantMean::default(), Matern52Corr::default())
         .theta_tuning(tuning)
         .n_start(STARTS)
@@ -159,8 +159,8 @@ fn fit_to(places: &[&[f64]], scores: &[f64], tuning: ThetaTuning<f64>, noise: f6
 }
 
 /// Means and variances; none if one is not a number.
-fn predict(model: &Model, places: &[&[f64]]) -> Option<(Vec<f64>, Vec<f64>)> {
-    let (means, variances) = model.predict_valvar(&matrix(places)?).ok()?;
+fn predict(model: &Model, positions: &[&[f64]]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let (means, variances) = model.predict_valvar(&matrix(positions)?).ok()?;
     let finite = means.iter().chain(&variances).all(|number| number.is_finite());
     finite.then(|| (means.to_vec(), variances.to_vec()))
 }
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn it_finds_the_top_of_a_hill() {
-        let place = asked(&told(parabola(), vec![])).unwrap();
-        assert!((place[0] - 0.62).abs() < 0.05, "{place:?}");
+        let position = asked(&told(parabola(), vec![])).unwrap();
+        assert!((position[0] - 0.62).abs() < 0.05, "{position:?}");
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
     fn nothing_to_fit() {
         assert_eq!(asked(&told(vec![], vec![vec![0.5]])), None);
         assert_eq!(asked(&told(parabola()[..2].to_vec(), vec![])), None);
-        let flat = parabola().into_iter().map(|(place, _)| (place, 0.5)).collect();
+        let flat = parabola().into_iter().map(|(position, _)| (position, 0.5)).collect();
         assert_eq!(asked(&told(flat, vec![])), None);
     }
 

@@ -65,7 +65,7 @@ fn measure(
             let [of_server, of_client] = [server, "self"].map(processor_seconds);
             let after = in_process(run, encounters, time / 2)?;
             let answered = (done.latencies.len() * size) as f64;
-            let [alone, each] = [0, 1].map(|place| 0.5 * (before[place] + after[place]));
+            let [alone, each] = [0, 1].map(|index| 0.5 * (before[index] + after[index]));
             throughput.push(json!({
                 "connections": connections,
                 "encounters_per_call": size,
@@ -159,9 +159,9 @@ impl Load<'_> {
             stream.set_nodelay(true).expect("a socket can be told not to wait");
             let (mut stream, mut latencies, mut body) = (BufReader::new(stream), Vec::new(), Vec::new());
             while started.elapsed() < time {
-                let place = next.fetch_add(1, Ordering::Relaxed) as usize % self.calls.len();
+                let index = next.fetch_add(1, Ordering::Relaxed) as usize % self.calls.len();
                 let sent = Instant::now();
-                stream.get_mut().write_all(&self.calls[place]).expect("the server reads");
+                stream.get_mut().write_all(&self.calls[index]).expect("the server reads");
                 answer(&mut stream, &mut body);
                 latencies.push(sent.elapsed());
             }

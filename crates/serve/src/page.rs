@@ -87,12 +87,12 @@ async fn report(State(app): State<Shared>) -> Result<Response, Problem> {
 
 async fn explanation(
     State(app): State<Shared>,
-    place: Result<axum::extract::Path<(usize, usize)>, PathRejection>,
+    path: Result<axum::extract::Path<(usize, usize)>, PathRejection>,
 ) -> Result<Response, Problem> {
-    let axum::extract::Path((index, number)) = place.map_err(|_| Problem::NotFound)?;
+    let axum::extract::Path((index, number)) = path.map_err(|_| Problem::NotFound)?;
     let of_run = app.page.as_ref().filter(|_| index == 0).ok_or(Problem::NotFound)?;
-    let place = number.checked_sub(1).ok_or(Problem::NotFound)?;
-    let encounter = of_run.encounters.get(place).ok_or(Problem::NotFound)?.clone();
+    let position = number.checked_sub(1).ok_or(Problem::NotFound)?;
+    let encounter = of_run.encounters.get(position).ok_or(Problem::NotFound)?.clone();
     let question = Question { encounter, hide: Hide::ByEncounter, unknown: Vec::new() };
     let deadline = Instant::now() + app.limits.request;
     let asking = app.queue.ask(Ask::Explain, vec![question], ["", ""]);

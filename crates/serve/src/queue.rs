@@ -68,13 +68,13 @@ fn fitting<'a>(ask: Ask, questions: impl Iterator<Item = &'a Question>, most: us
 /// What the model says to each question: a JSON object.
 type Told = Vec<Result<Vec<u8>, Problem>>;
 
-/// A place among those that wait.
-struct Place {
+/// A slot of the queue, held while a request waits.
+struct Slot {
     metrics: Arc<Metrics>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.metrics.waiting.dec();
     }
@@ -90,7 +90,7 @@ struct Job {
     text: Text,
     answer: oneshot::Sender<Result<Vec<u8>, Problem>>,
     /// It has one until it is begun.
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
 impl Job {
@@ -118,8 +118,8 @@ impl Job {
 /// Where requests wait, if they have to.
 pub(crate) struct Queue {
     sender: Sender<Job>,
-    /// Places for small and for large requests: the ones cannot take those of the others.
-    places: [Arc<Semaphore>; 2],
+    /// Slots for small and for large requests: the ones cannot take those of the others.
+    slots: [Arc<Semaphore>; 2],
     worker: Worker,
     most_bytes: usize,
 }
@@ -139,18 +139,18 @@ impl Queue {
         }
         let (answer, told) = oneshot::channel();
         let is_large = cost_of(ask, &questions) > self.worker.turn;
-        let place = Some(self.place(is_large)?);
-        let job = Job { ask, questions, is_large, answered: 0, text, answer, place };
+        let slot = Some(self.slot(is_large)?);
+        let job = Job { ask, questions, is_large, answered: 0, text, answer, slot };
         self.sender.send(job).map_err(|_| Problem::Broken)?;
         told.await.unwrap_or(Err(Problem::Broken))
     }
 
-    fn place(&self, is_large: bool) -> Result<Place, Problem> {
-        let places = self.places[usize::from(is_large)].clone();
-        let permit = places.try_acquire_owned().map_err(|_| Problem::Busy)?;
+    fn slot(&self, is_large: bool) -> Result<Slot, Problem> {
+        let slots = self.slots[usize::from(is_large)].clone();
+        let permit = slots.try_acquire_owned().map_err(|_| Problem::Busy)?;
         let metrics = self.worker.metrics.clone();
         metrics.waiting.inc();
-        Ok(Place { metrics, _permit: permit })
+        Ok(Slot { metrics, _permit: permit })
     }
 }
 
@@ -159,8 +159,8 @@ pub(crate) fn start(model: Model, limits: Limits, metrics: Arc<Metrics>) -> Resu
     let (sender, jobs) = channel();
     let turn = limits.batch.saturating_mul(rayon::current_num_threads());
     let worker = Worker { model: Arc::new(model), metrics, turn };
-    let places = [(); 2].map(|()| Arc::new(Semaphore::new(limits.queue)));
-    let queue = Queue { sender, places, worker: worker.clone(), most_bytes: limits.answers };
+    let slots = [(); 2].map(|()| Arc::new(Semaphore::new(limits.queue)));
+    let queue = Queue { sender, slots, worker: worker.clone(), most_bytes: limits.answers };
     let work = move || worker.work(&jobs);
     let thread = std::thread::Builder::new().name("model".into()).spawn(work).map_err(Error::Threads)?;
     Ok((queue, thread))
@@ -207,7 +207,7 @@ impl Worker {
             if now.is_empty() {
                 continue;
             }
-            now.iter_mut().for_each(|job| job.place = None);
+            now.iter_mut().for_each(|job| job.slot = None);
             let questions: Vec<&Question> = now.iter().flat_map(|job| &job.questions).collect();
             let mut told = self.tell(ask, &questions).map(Vec::into_iter);
             for job in now {
@@ -219,7 +219,7 @@ impl Worker {
 
     fn answer_large(&self, waiting: &mut VecDeque<Job>) {
         let Some(mut job) = waiting.pop_front() else { return };
-        job.place = None;
+        job.slot = None;
         let questions: Vec<&Question> = job.next(self.turn).iter().collect();
         let told = self.tell(job.ask, &questions);
         if let Some(rest) = job.take(told) {

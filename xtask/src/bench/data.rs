@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Measured, measure};
 use crate::{cargo, execute, python, root, target};
 
-/// A figure and the bar that it must stay below.
+/// A measurement and the bar that it must stay below.
 struct Bar {
     what: &'static str,
     value: f64,
@@ -80,12 +80,12 @@ pub(super) fn run(json_file: Option<&Path>) -> Result<bool> {
     println!("{:<44} {:>21.0}", "encounters.parquet, MB", bytes);
 
     if let Some(path) = json_file {
-        let figures = |measured: &Measured| json!({"seconds": measured.seconds, "peak_mb": measured.peak_mb});
+        let numbers = |measured: &Measured| json!({"seconds": measured.seconds, "peak_mb": measured.peak_mb});
         let report = json!({
-            "synth_50000": figures(&best),
-            "synth_1000000": figures(&million),
-            "inspect_1000000": figures(&inspected),
-            "prior_1000000": figures(&million_prior),
+            "synth_50000": numbers(&best),
+            "synth_1000000": numbers(&million),
+            "inspect_1000000": numbers(&inspected),
+            "prior_1000000": numbers(&million_prior),
             "prior_50000_seconds": seconds(&prior),
             "encounters_per_second": {"ours": rate, "numpy": numpy_rate},
             "prior_seconds": {"ours": ours, "duckdb": theirs},

@@ -25,13 +25,13 @@ pub(crate) struct Arguments {
 enum What {
     /// Synthetic data, the dataset folder and the prior, beside NumPy and DuckDB
     Data {
-        /// Also write the figures to this file
+        /// Also write the numbers to this file
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
     /// Training and evaluation, beside PyTorch padded and PyTorch packed
     Train {
-        /// Also write the figures to this file
+        /// Also write the numbers to this file
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
         /// Instead, train for so many steps and see whether memory grows
@@ -40,13 +40,13 @@ enum What {
     },
     /// 42 million events as a dataset, beside DuckDB and Polars
     Prepare {
-        /// Also write the figures to this file
+        /// Also write the numbers to this file
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
     /// A server and a client on this machine, beside the same model without them
     Serve {
-        /// Also write the figures to this file
+        /// Also write the numbers to this file
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
         /// Instead, ask for so many seconds and see whether memory grows
@@ -55,7 +55,7 @@ enum What {
     },
     /// Predictions of a million encounters, beside the same model on examples in memory
     Predict {
-        /// Also write the figures to this file
+        /// Also write the numbers to this file
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },

@@ -16,7 +16,7 @@ use crate::{cargo, execute, root, target};
 /// Server and model have so many threads each, and the client runs beside them.
 const THREADS: &str = "2";
 
-/// How long each figure is measured.
+/// How long each number is measured.
 const SECONDS: &str = "4";
 
 pub(super) fn run(json_file: Option<&Path>, soak: Option<u64>) -> Result<bool> {

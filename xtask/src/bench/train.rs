@@ -83,9 +83,9 @@ pub(super) fn run(json_file: Option<&Path>, steps: Option<usize>) -> Result<bool
     println!("\n{:<36} {:>8} {:>8}", "our other models, encounters/s", "train", "evaluate");
     for model in ["transformer", "gcn", "shallow"] {
         for task in TASKS {
-            let figure = |what: &str| ours.output[model][task][what].as_f64().unwrap_or(f64::NAN);
+            let number = |what: &str| ours.output[model][task][what].as_f64().unwrap_or(f64::NAN);
             let name = format!("{model} {task}");
-            println!("{name:<36} {:>8.0} {:>8.0}", figure("train"), figure("evaluate"));
+            println!("{name:<36} {:>8.0} {:>8.0}", number("train"), number("evaluate"));
         }
         report["models"][model] = ours.output[model].clone();
     }
@@ -151,7 +151,7 @@ fn memory(data: &Data, steps: usize) -> Result<bool> {
     let tenths: Vec<f64> =
         output["megabytes"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
     if tenths.len() < 10 {
-        bail!("no figures of memory: this needs Linux and at least ten steps");
+        bail!("no measurements of memory: this needs Linux and at least ten steps");
     }
     println!("memory after each tenth of {steps} steps, MB: {tenths:.1?}");
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);

@@ -56,14 +56,14 @@ fn refusal(message: &str) -> Option<Problem> {
 }
 
 /// What must not be printed, in whatever is printed.
-pub(crate) fn printed(text: &str, place: &str) -> Vec<Problem> {
+pub(crate) fn printed(text: &str, stream: &str) -> Vec<Problem> {
     let is_raw = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     let line_with = |holds: &dyn Fn(&str) -> bool| text.split('\n').find(|line| holds(line));
     let escape = line_with(&|line| line.contains(is_raw)).map(|line| {
-        Problem::new(format!("a raw control character on {place}"), line.escape_debug().to_string())
+        Problem::new(format!("a raw control character on {stream}"), line.escape_debug().to_string())
     });
     let identifier = line_with(&|line| line.contains(MARKER))
-        .map(|line| Problem::new(format!("a planted identifier on {place}"), line));
+        .map(|line| Problem::new(format!("a planted identifier on {stream}"), line));
     escape.into_iter().chain(identifier).collect()
 }
 

@@ -70,7 +70,7 @@ impl World {
         self.0.join(name)
     }
 
-    /// Copies a file or a folder of it to another place.
+    /// Copies a file or a folder of it elsewhere.
     pub(crate) fn copy(&self, name: &str, home: &Path) -> Result<()> {
         let (from, to) = (self.path(name), home.join(name));
         if from.is_dir() {

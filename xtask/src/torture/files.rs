@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::checks::{self, Problem};
 use super::mutations::{self, Instead};
 use super::tree::Tree;
-use super::{Case, Part, Round};
+use super::{Case, Check, Round};
 
 /// Damage can make a command work for long, which is no fault if it can be interrupted; what hangs cannot.
 const TIME: Duration = Duration::from_secs(10);
@@ -32,11 +32,11 @@ struct Formats {
     file: Vec<Format>,
 }
 
-/// First something else in the place of every file, then damage by chance.
+/// First something else where every file was, then damage by chance.
 pub(super) fn run(round: &Round<'_>, until: Instant) -> Result<()> {
     let formats = toml::from_str::<Formats>(include_str!("../../corpus/files.toml"))?.file;
     let cases = (0..1_000_000)
-        .map(|number| Case::new(Part::Files, number, &formats[number % formats.len()].name, number));
+        .map(|number| Case::new(Check::Files, number, &formats[number % formats.len()].name, number));
     round.try_all(cases, until, |&number, home| {
         let (turn, format) = (number / formats.len(), &formats[number % formats.len()]);
         attempt(round, format, turn, number, home)

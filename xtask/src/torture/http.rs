@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::checks::{self, Problem};
 use super::corpus::MARKER;
-use super::{Case, Part, Round, mutations};
+use super::{Case, Check, Round, mutations};
 use crate::serving::{Serving, signal};
 
 /// Time for an answer to a whole request.
@@ -35,17 +35,17 @@ pub(super) fn run(round: &Round<'_>, until: Instant) -> Result<()> {
     let (server, requests) = (start(round, &round.folder)?, requests());
     let cases = (0..1_000_000).map(|number| {
         let subject = if number < requests.len() { "whole requests" } else { "damaged requests" };
-        Case::new(Part::Http, number, subject, number)
+        Case::new(Check::Http, number, subject, number)
     });
     round.try_all(cases, until, |number, home| attempt(round, &server.address, &requests, *number, home))?;
     // A look at the server afterwards, whatever the time.
     let (server, later) = (Mutex::new(Some(server)), Instant::now() + PATIENCE);
-    let end_of_it = Case::new(Part::Http, "end", "the server afterwards", ());
+    let end_of_it = Case::new(Check::Http, "end", "the server afterwards", ());
     round.try_all([end_of_it].into_iter(), later, |(), _| {
         let server = server.lock().expect("no thread panicked").take().context("a server ends once")?;
         end(server, &round.folder)
     })?;
-    let last = Case::new(Part::Http, "last", "requests before SIGTERM", ());
+    let last = Case::new(Check::Http, "last", "requests before SIGTERM", ());
     round.try_all([last].into_iter(), later, |(), home| last_requests(round, home))
 }
 

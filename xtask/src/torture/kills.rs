@@ -18,14 +18,14 @@ use serde::Deserialize;
 use super::checks::{self, Problem};
 use super::program::{self, TIME};
 use super::tree::{self, Tree};
-use super::{Arguments, Case, Part, Round, is_of, side_by_side};
+use super::{Arguments, Case, Check, Round, is_of, side_by_side};
 
 /// Calls that change files, those first whose order matters most.
 const CALLS: &str = "rename renameat renameat2 link linkat rmdir unlink unlinkat mkdir mkdirat fsync fdatasync ftruncate \
                      copy_file_range pwrite64 write";
 
 /// The most kills of a command at the same call, where its entry does not say otherwise.
-const PLACES: u64 = 16;
+const MOST_KILLS: u64 = 16;
 
 /// A command to kill: `xtask/corpus/kills.toml` says what the fields are.
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct Victim {
     before: Option<String>,
     line: String,
     again: Option<String>,
-    places: Option<u64>,
+    most_kills: Option<u64>,
     #[serde(default)]
     whole: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub(super) fn run(round: &Round<'_>, until: Instant) -> Result<()> {
     kills.sort_by_key(|(turn, watched, ..)| (*turn, &watched.victim.name));
     let cases = kills.into_iter().map(|(_, watched, call, number)| {
         let name = &watched.victim.name;
-        Case::new(Part::Kills, format!("{name}:{call}:{number}"), name, (watched, call, number))
+        Case::new(Check::Kills, format!("{name}:{call}:{number}"), name, (watched, call, number))
     });
     let missed = AtomicUsize::new(0);
     round.try_all(cases, until, |(watched, call, number), home| {
@@ -135,14 +135,14 @@ fn count(trace: &str) -> BTreeMap<String, u64> {
 
 /// All kills of a command: its turn, the call and its number.
 fn kills_of<'a>(watched: &'a Watched<'a>) -> Vec<(usize, &'a Watched<'a>, &'static str, u64)> {
-    let at_most = watched.victim.places.unwrap_or(PLACES);
+    let at_most = watched.victim.most_kills.unwrap_or(MOST_KILLS);
     let calls = CALLS.split(' ').filter_map(|call| Some((call, *watched.calls.get(call)?)));
-    let kills = calls.flat_map(|(call, most)| places(most, at_most).map(move |number| (call, number)));
+    let kills = calls.flat_map(|(call, most)| kill_numbers(most, at_most).map(move |number| (call, number)));
     kills.enumerate().map(|(turn, (call, number))| (turn, watched, call, number)).collect()
 }
 
 /// Numbers of calls to kill at: all, or evenly spread ones with the first and the last.
-fn places(most: u64, at_most: u64) -> impl Iterator<Item = u64> {
+fn kill_numbers(most: u64, at_most: u64) -> impl Iterator<Item = u64> {
     let count = most.min(at_most);
     (0..count).map(move |index| 1 + index * (most - 1) / (count - 1).max(1))
 }
@@ -206,9 +206,9 @@ mod tests {
 
     #[test]
     fn few_calls_are_all_places_and_many_are_spread() {
-        assert_eq!(places(1, 16).collect::<Vec<_>>(), [1]);
-        assert_eq!(places(3, 16).collect::<Vec<_>>(), [1, 2, 3]);
-        let many: Vec<u64> = places(1000, 16).collect();
+        assert_eq!(kill_numbers(1, 16).collect::<Vec<_>>(), [1]);
+        assert_eq!(kill_numbers(3, 16).collect::<Vec<_>>(), [1, 2, 3]);
+        let many: Vec<u64> = kill_numbers(1000, 16).collect();
         assert_eq!((many.len() as u64, many[0], many[many.len() - 1]), (16, 1, 1000));
     }
 }

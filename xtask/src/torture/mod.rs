@@ -37,7 +37,7 @@ mod tree;
 pub(crate) struct Arguments {
     /// What to do [default: all of it]
     #[arg(value_enum, value_name = "PART")]
-    parts: Vec<Part>,
+    parts: Vec<Check>,
 
     /// How long it may take
     #[arg(long, value_name = "N", default_value_t = 10.0)]
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Part {
+enum Check {
     /// What must be refused, and what must not be printed: a list
     Rules,
     /// Requests to a server, whole and damaged
@@ -80,13 +80,13 @@ enum Part {
     Files,
 }
 
-impl Part {
+impl Check {
     /// Its share of the time, beside the others'.
     fn weight(self) -> f64 {
         match self {
-            Part::Rules | Part::Http => 1.0,
-            Part::Kills => 5.0,
-            Part::Files => 3.0,
+            Check::Rules | Check::Http => 1.0,
+            Check::Kills => 5.0,
+            Check::Files => 3.0,
         }
     }
 
@@ -97,7 +97,7 @@ impl Part {
 
 /// Something to try.
 struct Case<T> {
-    part: Part,
+    part: Check,
     /// By which it can be tried again.
     name: String,
     /// What it is tried on: a row of the table.
@@ -106,7 +106,7 @@ struct Case<T> {
 }
 
 impl<T> Case<T> {
-    fn new(part: Part, name: impl ToString, subject: &str, what: T) -> Self {
+    fn new(part: Check, name: impl ToString, subject: &str, what: T) -> Self {
         Case { part, name: name.to_string(), subject: subject.to_owned(), what }
     }
 }
@@ -149,8 +149,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let world = World::build(&programs, &folder.join("world"))?;
     let report = Mutex::new(Report::new(arguments.seed, arguments.binaries.as_deref()));
     let round = Round { arguments, programs, world, folder, report };
-    let is_chosen = |part: &Part| arguments.parts.is_empty() || arguments.parts.contains(part);
-    let parts: Vec<Part> = Part::value_variants().iter().copied().filter(is_chosen).collect();
+    let is_chosen = |part: &Check| arguments.parts.is_empty() || arguments.parts.contains(part);
+    let parts: Vec<Check> = Check::value_variants().iter().copied().filter(is_chosen).collect();
     for (index, &part) in parts.iter().enumerate() {
         let weights: f64 = parts[index..].iter().map(|part| part.weight()).sum();
         let left = end.saturating_duration_since(Instant::now());
@@ -162,12 +162,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 impl Round<'_> {
-    fn run(&self, part: Part, until: Instant) -> Result<()> {
+    fn run(&self, part: Check, until: Instant) -> Result<()> {
         match part {
-            Part::Rules => rules::run(self, until),
-            Part::Http => http::run(self, until),
-            Part::Kills => kills::run(self, until),
-            Part::Files => files::run(self, until),
+            Check::Rules => rules::run(self, until),
+            Check::Http => http::run(self, until),
+            Check::Kills => kills::run(self, until),
+            Check::Files => files::run(self, until),
         }
     }
 

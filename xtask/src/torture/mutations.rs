@@ -21,13 +21,13 @@ pub(crate) fn random(seed: u64, case: usize) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ case as u64)
 }
 
-/// Changes a few places.
+/// Changes a few bytes.
 pub(crate) fn damage(bytes: &mut Vec<u8>, random: &mut Xoshiro256PlusPlus) {
     for _ in 0..random.random_range(1..5) {
         if bytes.is_empty() {
             return;
         }
-        let at = place(bytes.len(), random);
+        let at = offset(bytes.len(), random);
         let end = (at + random.random_range(1..40)).min(bytes.len());
         let odd: Vec<&[u8]> = ODD.split(|byte| *byte == b'|').collect();
         let odd = odd[random.random_range(0..odd.len())].iter().copied();
@@ -47,7 +47,7 @@ pub(crate) fn damage(bytes: &mut Vec<u8>, random: &mut Xoshiro256PlusPlus) {
 }
 
 /// Anywhere; every other time near an end, where formats keep what they say of themselves.
-fn place(length: usize, random: &mut Xoshiro256PlusPlus) -> usize {
+fn offset(length: usize, random: &mut Xoshiro256PlusPlus) -> usize {
     let near = length.min(600);
     match random.random_range(0..4) {
         0 => random.random_range(0..near),
@@ -56,7 +56,7 @@ fn place(length: usize, random: &mut Xoshiro256PlusPlus) -> usize {
     }
 }
 
-/// What can be in the place of a file.
+/// What can stand where a file was.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Instead {
     Nothing,
@@ -69,7 +69,7 @@ pub(crate) enum Instead {
 impl Instead {
     pub(crate) const ALL: [Self; 5] = [Self::Nothing, Self::Empty, Self::Folder, Self::Fifo, Self::Endless];
 
-    /// Puts it in the place of a file.
+    /// Puts it where a file was.
     pub(crate) fn replace(self, path: &Path) -> Result<()> {
         fs::remove_file(path)?;
         match self {

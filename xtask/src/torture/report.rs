@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::checks::Problem;
-use super::{Case, Part};
+use super::{Case, Check};
 
 /// How many examples of the same finding are printed.
 const EXAMPLES: usize = 2;
@@ -17,9 +17,9 @@ pub(crate) struct Report {
     /// Further options that repeating a case takes.
     options: String,
     /// Cases, and those of them in which something was found.
-    tried: BTreeMap<(Part, String), [u64; 2]>,
+    tried: BTreeMap<(Check, String), [u64; 2]>,
     /// By where and what.
-    found: BTreeMap<(Part, String, String), Vec<Example>>,
+    found: BTreeMap<(Check, String, String), Vec<Example>>,
     notes: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Report {
     }
 
     /// A command line that tries a case again.
-    fn repeat(&self, part: Part, case: &str) -> String {
+    fn repeat(&self, part: Check, case: &str) -> String {
         format!("cargo xtask torture {} --seed {} --case '{case}'{}", part.name(), self.seed, self.options)
     }
 

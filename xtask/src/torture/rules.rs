@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::checks::{self, Problem};
 use super::program::TIME;
 use super::tree;
-use super::{Case, Part, Round, files};
+use super::{Case, Check, Round, files};
 
 /// Tries a rule in an empty folder.
 type Rule = fn(&Round<'_>, &Path) -> Result<Vec<Problem>>;
@@ -64,7 +64,7 @@ const RULES: &[(&str, Rule)] = &[
 ];
 
 pub(super) fn run(round: &Round<'_>, until: Instant) -> Result<()> {
-    let cases = RULES.iter().map(|(name, rule)| Case::new(Part::Rules, name, name, rule));
+    let cases = RULES.iter().map(|(name, rule)| Case::new(Check::Rules, name, name, rule));
     round.try_all(cases, until, |rule, home| rule(round, home))
 }
 

@@ -125,7 +125,7 @@ fn small_cells_are_not_told() {
     assert_eq!(run["structure"]["blocks"].as_array().unwrap().len(), 3, "sums over all encounters are told");
     let all = report(&home, "graph_reconstruction-gct");
     assert!(all["runs"][0]["codes"]["count"].as_array().unwrap().len() > counts.len());
-    let names = |of: &Value, place: &Value| of["codes"]["code"][place.as_u64().unwrap() as usize].clone();
+    let names = |of: &Value, index: &Value| of["codes"]["code"][index.as_u64().unwrap() as usize].clone();
     for link in run["links"].as_array().unwrap() {
         let same = |other: &&Value| {
             names(&all["runs"][0], &other["cause"]) == names(run, &link["cause"])

@@ -85,9 +85,9 @@ fn the_best_settings_are_those_of_the_best_trial_and_can_be_trained_with() {
         trials.as_array().unwrap().iter().map(|trial| trial["best"]["value"].as_f64().unwrap()).collect();
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert_eq!(report["best"]["value"].as_f64(), Some(most));
-    let place = values.iter().position(|value| *value == most).unwrap();
-    assert_eq!(report["best"]["trial"], place + 1);
-    let rate = trials[place]["point"][0].as_f64().unwrap();
+    let index = values.iter().position(|value| *value == most).unwrap();
+    assert_eq!(report["best"]["trial"], index + 1);
+    let rate = trials[index]["point"][0].as_f64().unwrap();
     assert_eq!(report["best"]["settings"]["learning_rate"].as_f64(), Some(rate));
     // The first are the settings that it began with: those of the paper.
     assert_eq!(trials[0]["point"], serde_json::json!([0.0001, 0.85, 0.6, 0.05]));
@@ -98,7 +98,7 @@ fn the_best_settings_are_those_of_the_best_trial_and_can_be_trained_with() {
     assert_eq!(history.lines().count(), 7);
     gct(&home, "train --data data --config tuned/best.toml --out run --quiet").assert().success();
     let again = fs::read(home.join("run/best.safetensors")).unwrap();
-    assert_eq!(again, fs::read(tuned.join(format!("trials/{:03}/best.safetensors", place + 1))).unwrap());
+    assert_eq!(again, fs::read(tuned.join(format!("trials/{:03}/best.safetensors", index + 1))).unwrap());
 }
 
 #[test]

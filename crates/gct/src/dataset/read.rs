@@ -21,7 +21,7 @@ use super::schema::{
 use crate::error::{self, Error, OnPath, Result};
 use crate::files::{self, FileEntry};
 use crate::record::{
-    Code, CodeKind, Edge, Edges, Encounter, EncounterId, Part, PerKind, SubjectId, Vocabulary,
+    Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SplitPart, SubjectId, Vocabulary,
 };
 
 /// Encounters decoded at a time.
@@ -72,7 +72,7 @@ impl Dataset {
     /// Rows are checked as they are read.
     ///
     /// # Errors
-    /// If anything is not as it should be; the error names the most specific place.
+    /// If anything is not as it should be; the error is as specific as it can be.
     pub fn open(folder: &Path) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
         let vocabulary_file = folder.join(VOCABULARY);
@@ -529,11 +529,11 @@ impl Decoder {
 }
 
 /// The side of the split of each row, where the dataset records one.
-fn parts(batch: &RecordBatch) -> Result<Vec<Option<Part>>, (usize, String)> {
+fn parts(batch: &RecordBatch) -> Result<Vec<Option<SplitPart>>, (usize, String)> {
     let Some(parts) = batch.column_by_name(PART) else { return Ok(vec![None; batch.num_rows()]) };
     let part = |(row, name): (usize, Option<&str>)| match name {
         None => Ok(None),
-        Some(name) => match Part::ALL.into_iter().find(|part| part.name() == name) {
+        Some(name) => match SplitPart::ALL.into_iter().find(|part| part.name() == name) {
             None => Err((row, "expected train, validation or test".into())),
             part => Ok(part),
         },

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::metric::{Difference, paired};
 use crate::paper;
 use crate::question::Question;
-use crate::split::{Part, TEST_SHARE};
+use crate::split::{SplitPart, TEST_SHARE};
 
 /// What an experiment has found so far.
 #[derive(Debug, Clone)]
@@ -21,22 +21,23 @@ pub struct Findings {
     pub finished: Vec<Finished>,
     /// How many there are to be.
     pub trials: usize,
-    /// Every figure of every model on each part, in the order of the tables.
+    /// Every metric of every model on each part, in the order of the tables.
     pub cells: Vec<Cell>,
 }
 
-/// One figure of one model on one part of the split, over splits.
+/// One metric of one model on one part of the split, over splits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cell {
     /// What was learned.
     pub task: String,
-    /// Which figure.
-    pub figure: String,
+    /// Which metric.
+    #[serde(rename = "figure")]
+    pub metric: String,
     /// `validation` or `test`.
     pub part: &'static str,
     /// The model, or the name of a variant.
     pub model: String,
-    /// The splits, by seed, and the figure on each.
+    /// The splits, by seed, and the metric on each.
     pub splits: Vec<(u64, f64)>,
     /// The mean over splits.
     pub mean: Option<f64>,
@@ -81,10 +82,10 @@ pub fn gather(experiment: &Experiment, folder: &Path) -> Result<Findings> {
     }
     let mut cells = Vec::new();
     for task in &experiment.tasks {
-        for figure in experiment.figures(task) {
+        for metric in experiment.metrics(task) {
             for model in &experiment.models {
                 for &part in experiment.parts() {
-                    let wanted = Wanted { task, figure: &figure, part };
+                    let wanted = Wanted { task, metric: &metric, part };
                     cells.push(wanted.cell(experiment, &about, &finished, model));
                 }
             }
@@ -93,27 +94,27 @@ pub fn gather(experiment: &Experiment, folder: &Path) -> Result<Findings> {
     Ok(Findings { about, finished, trials: trials.len(), cells })
 }
 
-/// Which figure, of what, where.
+/// Which metric, of what, where.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     task: &'a Question,
-    figure: &'a str,
-    part: Part,
+    metric: &'a str,
+    part: SplitPart,
 }
 
 impl Wanted<'_> {
     fn measured<'f>(&self, finished: &'f Finished) -> Option<&'f Measured> {
         match self.part {
-            Part::Validation => Some(&finished.validation),
-            Part::Train | Part::Test => finished.test.as_ref(),
+            SplitPart::Validation => Some(&finished.validation),
+            SplitPart::Train | SplitPart::Test => finished.test.as_ref(),
         }
     }
 
-    /// The figure of a model on each split.
+    /// The metric of a model on each split.
     fn splits(&self, finished: &[Finished], model: &str) -> Vec<(u64, f64)> {
         let of_model = finished.iter().filter(|one| one.model == model && one.settings.task == *self.task);
         of_model
-            .filter_map(|one| Some((one.settings.split.seed, *self.measured(one)?.figures.get(self.figure)?)))
+            .filter_map(|one| Some((one.settings.split.seed, *self.measured(one)?.metrics.get(self.metric)?)))
             .collect()
     }
 
@@ -135,10 +136,10 @@ impl Wanted<'_> {
         });
         Cell {
             task: self.task.to_string(),
-            figure: self.figure.into(),
+            metric: self.metric.into(),
             part: self.part.name(),
             model: model.into(),
-            paper: paper::metric(&about.source, self.task, model, self.figure, self.part),
+            paper: paper::metric(&about.source, self.task, model, self.metric, self.part),
             splits,
             mean,
             sd,
@@ -158,7 +159,7 @@ mod tests {
     fn finished(model: &str, seed: u64, accuracy: f64) -> Finished {
         let mut settings = Settings::paper(Question::HiddenDiagnosis, model, "synthetic").unwrap();
         settings.split.seed = seed;
-        let measured = Measured { encounters: 100, figures: BTreeMap::from([("accuracy".into(), accuracy)]) };
+        let measured = Measured { encounters: 100, metrics: BTreeMap::from([("accuracy".into(), accuracy)]) };
         Finished {
             program: "gct".into(),
             model: model.into(),
@@ -166,7 +167,7 @@ mod tests {
             training_encounters: 800,
             seconds: 1.0,
             best: None,
-            validation: Measured { encounters: 100, figures: BTreeMap::new() },
+            validation: Measured { encounters: 100, metrics: BTreeMap::new() },
             test: Some(measured),
             curve: Vec::new(),
             settings,
@@ -192,7 +193,7 @@ mod tests {
             finished("deep", 0, 0.4),
             finished("deep", 1, 0.5),
         ];
-        let wanted = Wanted { task: &Question::HiddenDiagnosis, figure: "accuracy", part: Part::Test };
+        let wanted = Wanted { task: &Question::HiddenDiagnosis, metric: "accuracy", part: SplitPart::Test };
         let gct = wanted.cell(&experiment, &about, &found, "gct");
         assert_eq!((gct.ours().as_str(), gct.papers().as_str()), ("0.7000 (0.2000)", "0.2179 (0.0071)"));
         assert_eq!(gct.beside, None);
@@ -201,7 +202,8 @@ mod tests {
         assert!((beside.mean + 0.2).abs() < 1e-12, "{beside:?}");
         assert!((beside.standard_error - 0.067_700_3).abs() < 1e-6, "{beside:?}");
         // What nobody has measured is empty.
-        let nothing = Wanted { part: Part::Validation, ..wanted }.cell(&experiment, &about, &found, "gct");
+        let nothing =
+            Wanted { part: SplitPart::Validation, ..wanted }.cell(&experiment, &about, &found, "gct");
         assert_eq!((nothing.ours().as_str(), nothing.splits.len()), ("-", 0));
     }
 }

@@ -52,7 +52,7 @@ use crate::model::Config;
 use crate::overrides;
 use crate::question::Question;
 use crate::run::Settings;
-use crate::split::Part;
+use crate::split::SplitPart;
 
 mod data;
 mod gather;
@@ -84,9 +84,9 @@ pub struct Experiment {
     /// One split for each.
     #[serde(default)]
     pub split_seeds: Vec<u64>,
-    /// What the tables hold; if nothing, the figure by which models are chosen.
-    #[serde(default)]
-    pub figures: Vec<String>,
+    /// What the tables hold; if nothing, the metric by which models are chosen.
+    #[serde(default, rename = "figures")]
+    pub metrics: Vec<String>,
     /// The model that others are tested against; if none, `gct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare_with: Option<String>,
@@ -145,8 +145,8 @@ pub struct Override {
     pub set: Table,
 }
 
-/// Figures that a table can hold.
-pub const FIGURES: [&str; 10] = [
+/// Metrics that a table can hold.
+pub const METRICS: [&str; 10] = [
     "aucpr",
     "auroc",
     "accuracy",
@@ -227,9 +227,9 @@ impl Experiment {
                 return Err(format!("`variants.{variant}` has the name of a model"));
             }
         }
-        for figure in &self.figures {
-            if !FIGURES.contains(&figure.as_str()) {
-                return Err(format!("unknown figure `{figure}`; known: {}", FIGURES.join(", ")));
+        for metric in &self.metrics {
+            if !METRICS.contains(&metric.as_str()) {
+                return Err(format!("unknown metric `{metric}`; known: {}", METRICS.join(", ")));
             }
         }
         let known =
@@ -267,20 +267,20 @@ impl Experiment {
     }
 
     /// The parts of the split that are looked at.
-    pub fn parts(&self) -> &'static [Part] {
-        if self.test { &[Part::Validation, Part::Test] } else { &[Part::Validation] }
+    pub fn parts(&self) -> &'static [SplitPart] {
+        if self.test { &[SplitPart::Validation, SplitPart::Test] } else { &[SplitPart::Validation] }
     }
 
     /// The part that models are judged by: the last one that is looked at.
-    pub fn judged_by(&self) -> Part {
-        if self.test { Part::Test } else { Part::Validation }
+    pub fn judged_by(&self) -> SplitPart {
+        if self.test { SplitPart::Test } else { SplitPart::Validation }
     }
 
-    /// The figures of a task's tables.
-    pub fn figures(&self, task: &Question) -> Vec<String> {
-        match self.figures.is_empty() {
+    /// The metrics of a task's tables.
+    pub fn metrics(&self, task: &Question) -> Vec<String> {
+        match self.metrics.is_empty() {
             true => vec![task.chosen_by().into()],
-            false => self.figures.clone(),
+            false => self.metrics.clone(),
         }
     }
 

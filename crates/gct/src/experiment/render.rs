@@ -52,22 +52,22 @@ fn tables(experiment: &Experiment, findings: &Findings) -> Vec<Table> {
         return vec![counts(&findings.about)];
     }
     let tables = experiment.tasks.iter().flat_map(|task| {
-        experiment.figures(task).into_iter().map(move |figure| of_figure(experiment, findings, task, &figure))
+        experiment.metrics(task).into_iter().map(move |metric| of_metric(experiment, findings, task, &metric))
     });
     tables.collect()
 }
 
-/// One figure of all models on one task.
-fn of_figure(experiment: &Experiment, findings: &Findings, task: &Question, figure: &str) -> Table {
+/// One metric of all models on one task.
+fn of_metric(experiment: &Experiment, findings: &Findings, task: &Question, metric: &str) -> Table {
     let name = task.to_string();
     let of = |model: &str, part: &str| {
         let is = |cell: &&Cell| {
-            cell.task == name && cell.figure == figure && cell.model == model && cell.part == part
+            cell.task == name && cell.metric == metric && cell.model == model && cell.part == part
         };
         findings.cells.iter().find(is)
     };
     let has_paper =
-        findings.cells.iter().any(|cell| cell.task == name && cell.figure == figure && cell.paper.is_some());
+        findings.cells.iter().any(|cell| cell.task == name && cell.metric == metric && cell.paper.is_some());
     let judge = experiment.judged_by().name();
     let parts = experiment.parts().iter().map(|part| part.name());
     let mut header: Vec<String> = ["model"].into_iter().chain(parts.clone()).map(String::from).collect();
@@ -96,24 +96,24 @@ fn of_figure(experiment: &Experiment, findings: &Findings, task: &Question, figu
         row.push(judged.map_or("-".into(), |cell| cell.splits.len().to_string()));
         row
     };
-    let reachable = ceiling(&findings.about, task, figure);
+    let reachable = ceiling(&findings.about, task, metric);
     Table {
-        title: format!("{}: {}", title(task), figure_name(figure)),
+        title: format!("{}: {}", title(task), metric_name(metric)),
         note: reachable.map(|value| format!("The best that any model can do without the edges: {value:.4}.")),
         header,
         rows: experiment.models.iter().map(row).collect(),
     }
 }
 
-/// What a figure can reach without seeing the edges, where that is known.
-fn ceiling(about: &About, question: &Question, figure: &str) -> Option<f64> {
+/// What a metric can reach without seeing the edges, where that is known.
+fn ceiling(about: &About, question: &Question, metric: &str) -> Option<f64> {
     let ceiling = about.ceiling.as_ref()?;
     let areas = match question {
         Question::Edges => ceiling.ceiling_joint.all_pairs,
         Question::Labels(Labels::DiagnosisTreatment) => ceiling.diagnosis_treatment?.areas,
         Question::Labels(_) | Question::HiddenDiagnosis => return None,
     };
-    match figure {
+    match metric {
         "aucpr" => areas.aucpr,
         "auroc" => areas.auroc,
         _ => None,
@@ -148,8 +148,8 @@ fn title(task: &Question) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-fn figure_name(figure: &str) -> &str {
-    match figure {
+fn metric_name(metric: &str) -> &str {
+    match metric {
         "aucpr" => "AUCPR",
         "auroc" => "AUROC",
         "log_loss" => "log loss",
@@ -171,7 +171,7 @@ fn markdown(experiment: &Experiment, findings: &Findings, tables: &[Table]) -> S
         let _ = write!(
             text,
             "{} of {} trials have finished, after {:.1} hours of training, on splits of the seeds {}.\n\
-             Figures are mean (standard deviation) over splits, of the weights with the best validation.\n",
+             Metrics are mean (standard deviation) over splits, of the weights with the best validation.\n",
             findings.finished.len(),
             findings.trials,
             seconds / 3600.0,
@@ -235,7 +235,7 @@ fn csv(cells: &[Cell]) -> String {
         "task,figure,part,model,splits,mean,sd,paper_mean,paper_sd,difference,standard_error,p\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     for cell in cells {
-        let names = [&cell.task, &cell.figure, cell.part, &cell.model].map(text_cell);
+        let names = [&cell.task, &cell.metric, cell.part, &cell.model].map(text_cell);
         let (paper, beside) = (cell.paper, cell.beside);
         let numbers = [
             cell.mean,
@@ -310,7 +310,7 @@ fn file_name(name: &str) -> String {
     name.bytes().map(plain).collect()
 }
 
-/// The figure by which models are chosen, the mean over splits at each step that all of them have.
+/// The metric by which models are chosen, the mean over splits at each step that all of them have.
 fn curves(experiment: &Experiment, findings: &Findings, task: &Question) -> String {
     let series = experiment.models.iter().filter_map(|model| {
         let of_model =
@@ -331,7 +331,7 @@ fn curves(experiment: &Experiment, findings: &Findings, task: &Question) -> Stri
         .map(|value| Line { name: "the best that any model can do without the edges".into(), value })
         .into_iter()
         .collect();
-    let y = format!("validation {}", figure_name(selection));
+    let y = format!("validation {}", metric_name(selection));
     picture::curves(&title(task), "step", &y, &series.collect::<Vec<_>>(), &references)
 }
 
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(texts.map(text_cell), expected);
         let cell = Cell {
             task: "label:x".into(),
-            figure: "aucpr".into(),
+            metric: "aucpr".into(),
             part: "test",
             model: "=cmd()".into(),
             splits: vec![(0, -0.5)],

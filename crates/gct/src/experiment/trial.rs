@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::metric::Bootstrap;
 use crate::overrides;
 use crate::run::{Best, Run, Settings};
-use crate::split::Part;
+use crate::split::SplitPart;
 use crate::train::{self, Event, Execution};
 
 /// One training of an experiment, as its file plans it.
@@ -45,30 +45,31 @@ pub struct Finished {
     pub seconds: f64,
     /// The weights that were measured.
     pub best: Option<Best>,
-    /// Figures on the validation split.
+    /// Metrics on the validation split.
     pub validation: Measured,
-    /// Figures on the test split, if it was looked at.
+    /// Metrics on the test split, if it was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Measured>,
-    /// Steps, and the figure by which models are chosen, on the validation split.
+    /// Steps, and the metric by which models are chosen, on the validation split.
     pub curve: Vec<(u64, Option<f64>)>,
     /// What it was trained with.
     pub settings: Settings,
 }
 
-/// Figures on a part of the split.
+/// Metrics on a part of the split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     /// On how many encounters.
     pub encounters: u64,
-    /// The figures that are defined, by name.
-    pub figures: BTreeMap<String, f64>,
+    /// The metrics that are defined, by name.
+    #[serde(rename = "figures")]
+    pub metrics: BTreeMap<String, f64>,
 }
 
 impl Measured {
     fn of(evaluation: &Evaluation) -> Self {
-        let scores = evaluation.scores.0.iter().filter_map(|(name, figure)| Some((*name, figure.value?)));
+        let scores = evaluation.scores.0.iter().filter_map(|(name, metric)| Some((*name, metric.value?)));
         let structure = evaluation.structure.iter().flat_map(|structure| {
             [
                 ("kl_attention_truth", structure.kl_attention_truth.mean),
@@ -78,8 +79,8 @@ impl Measured {
             ]
         });
         let structure = structure.filter_map(|(name, value)| Some((name, value?)));
-        let figures = scores.chain(structure).map(|(name, value)| (name.to_owned(), value)).collect();
-        Measured { encounters: evaluation.encounters, figures }
+        let metrics = scores.chain(structure).map(|(name, value)| (name.to_owned(), value)).collect();
+        Measured { encounters: evaluation.encounters, metrics }
     }
 }
 
@@ -145,7 +146,7 @@ impl PlannedTrial {
             }
         };
         let run = Run::open(&path)?;
-        let measured = |part: Part| -> Result<Measured> {
+        let measured = |part: SplitPart| -> Result<Measured> {
             let bootstrap = Bootstrap { replicates: 0, seed: 0 };
             match evaluate::run(&run, dataset, Which::Part(part), bootstrap, &job.inner(|_| None)) {
                 // Its training is kept.
@@ -160,8 +161,8 @@ impl PlannedTrial {
             training_encounters: run.manifest().training_encounters,
             seconds: outcome.seconds,
             best: outcome.best,
-            validation: measured(Part::Validation)?,
-            test: if self.test { Some(measured(Part::Test)?) } else { None },
+            validation: measured(SplitPart::Validation)?,
+            test: if self.test { Some(measured(SplitPart::Test)?) } else { None },
             curve: run.entries()?.iter().map(|entry| (entry.step, entry.value)).collect(),
             settings: self.settings.clone(),
         };

@@ -15,7 +15,7 @@ const ENDS: [f64; 2] = [0.025, 0.975];
 /// `None` with fewer than two subjects, or when fewer than half of the replicates are defined.
 ///
 /// The draws of a replicate depend on the seed, its number and the number of subjects that have examples:
-/// threads change nothing, and figures of the same subjects are drawn alike.
+/// threads change nothing, and estimates of the same subjects are drawn alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bootstrap {
@@ -54,8 +54,8 @@ impl Bootstrap {
         }
         let draw = |first: u32| {
             let mut times = vec![[0; R]; once_each(subjects).len()];
-            for (place, number) in (first..).take(R).enumerate() {
-                self.draw(number, subjects, |subject| times[subject][place] += 1);
+            for (index, number) in (first..).take(R).enumerate() {
+                self.draw(number, subjects, |subject| times[subject][index] += 1);
             }
             times
         };

@@ -99,13 +99,13 @@ fn calibration(bins: &[Bin], min_cell: u64) -> Vec<CalibrationBin> {
     loop {
         let untold = bins.iter().zip(&told).filter(|(_, told)| !**told);
         let sum = untold.fold([0, 0], |sum, (bin, _)| [0, 1].map(|cell| sum[cell] + bin.cells()[cell]));
-        let next = (0..bins.len()).filter(|place| told[*place] && bins[*place].count > 0);
-        match next.min_by_key(|place| bins[*place].count).filter(|_| is_small(sum)) {
+        let next = (0..bins.len()).filter(|index| told[*index] && bins[*index].count > 0);
+        match next.min_by_key(|index| bins[*index].count).filter(|_| is_small(sum)) {
             Some(smallest) => told[smallest] = false,
             None => break,
         }
     }
-    bins.iter().zip(told).enumerate().map(|(place, (bin, told))| bin.shown(place, told)).collect()
+    bins.iter().zip(told).enumerate().map(|(index, (bin, told))| bin.shown(index, told)).collect()
 }
 
 /// The steps that are so many positives and negatives, or none, away from the one before and from the end.
@@ -135,11 +135,11 @@ impl Bin {
         [self.positives, self.count - self.positives]
     }
 
-    fn shown(&self, place: usize, told: bool) -> CalibrationBin {
+    fn shown(&self, index: usize, told: bool) -> CalibrationBin {
         let mean = |sum: f64| (self.count > 0 && told).then(|| sum / self.count as f64);
         CalibrationBin {
-            low: place as f64 / BINS as f64,
-            high: (place + 1) as f64 / BINS as f64,
+            low: index as f64 / BINS as f64,
+            high: (index + 1) as f64 / BINS as f64,
             count: told.then_some(self.count),
             said: mean(self.said),
             happened: mean(self.positives as f64),
@@ -212,7 +212,7 @@ mod tests {
             examples.extend(vec![(logit, false); count]);
         }
         let bins = tally(&examples).curves(11).expect("both classes").calibration;
-        let untold: Vec<usize> = (0..BINS).filter(|place| bins[*place].count.is_none()).collect();
+        let untold: Vec<usize> = (0..BINS).filter(|index| bins[*index].count.is_none()).collect();
         assert_eq!(untold, [0, 1, 6]);
         assert_eq!(bins[8].count, Some(40));
     }

@@ -1,6 +1,6 @@
 //! Means over examples. They are kept as sums per subject, so that a replicate need not look at the examples.
 
-use super::Figure;
+use super::Estimate;
 use super::bootstrap::{Bootstrap, once_each};
 
 /// The mean of a number that each example has, such as being right (0 or 1) or a log loss.
@@ -17,8 +17,8 @@ impl Means {
     }
 
     /// The mean over examples. Undefined without any.
-    pub fn figure(&self, bootstrap: &Bootstrap) -> Figure {
-        self.0.figure(bootstrap, |[mean]| *mean)
+    pub fn estimate(&self, bootstrap: &Bootstrap) -> Estimate {
+        self.0.estimate(bootstrap, |[mean]| *mean)
     }
 }
 
@@ -54,15 +54,15 @@ impl<const N: usize> Sums<N> {
     }
 
     /// A statistic of the means over examples.
-    pub(super) fn figure(
+    pub(super) fn estimate(
         &self,
         bootstrap: &Bootstrap,
         statistic: impl Fn(&[f64; N]) -> f64 + Sync,
-    ) -> Figure {
+    ) -> Estimate {
         let statistic = |times: &[u32]| self.means(times).map(|means| statistic(&means));
         let subjects = self.subjects();
         let [interval] = bootstrap.intervals(&subjects, |times| [statistic(times)]);
-        Figure { value: statistic(&once_each(&subjects)), interval }
+        Estimate { value: statistic(&once_each(&subjects)), interval }
     }
 
     /// Those that have examples.
@@ -91,21 +91,21 @@ mod tests {
         means
     }
 
-    fn figure(examples: &[(f64, u32)]) -> Figure {
-        means(examples).figure(&Bootstrap::default())
+    fn estimate(examples: &[(f64, u32)]) -> Estimate {
+        means(examples).estimate(&Bootstrap::default())
     }
 
     #[test]
     fn by_hand() {
         // Two subjects: a replicate is all of the one, all of the other, or (half of the time) both.
-        let got = figure(&[(1.0, 0), (3.0, 0), (8.0, 1)]);
-        assert_eq!(got, Figure { value: Some(4.0), interval: Some([2.0, 8.0]) });
+        let got = estimate(&[(1.0, 0), (3.0, 0), (8.0, 1)]);
+        assert_eq!(got, Estimate { value: Some(4.0), interval: Some([2.0, 8.0]) });
     }
 
     #[test]
     fn undefined_without_examples_and_uncertain_with_one_subject() {
-        assert_eq!(figure(&[]), Figure { value: None, interval: None });
-        assert_eq!(figure(&[(1.0, 4), (2.0, 4)]), Figure { value: Some(1.5), interval: None });
+        assert_eq!(estimate(&[]), Estimate { value: None, interval: None });
+        assert_eq!(estimate(&[(1.0, 4), (2.0, 4)]), Estimate { value: Some(1.5), interval: None });
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let dense: Vec<(f64, u32)> = (0..30).map(|subject| (f64::from(subject).sqrt(), subject)).collect();
         let spread: Vec<(f64, u32)> =
             dense.iter().map(|&(value, subject)| (value, 3 * subject + 1)).collect();
-        assert_eq!(figure(&dense), figure(&spread));
+        assert_eq!(estimate(&dense), estimate(&spread));
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     fn the_interval_is_as_wide_as_the_standard_error_says() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let examples: Vec<(f64, u32)> = (0..500).map(|subject| (rng.random::<f64>(), subject)).collect();
-        let got = means(&examples).figure(&Bootstrap { replicates: 4000, seed: 2 });
+        let got = means(&examples).estimate(&Bootstrap { replicates: 4000, seed: 2 });
         let (mean, [low, high]) = (got.value.unwrap(), got.interval.unwrap());
         let variance = examples.iter().map(|(value, _)| (value - mean).powi(2)).sum::<f64>() / 500.0;
         let reach = 1.96 * (variance / 500.0).sqrt();
@@ -140,7 +140,7 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let values: Vec<(f64, u32)> = (0..100).map(|subject| (rng.random::<f64>(), subject)).collect();
         let repeated: Vec<(f64, u32)> = values.iter().flat_map(|&value| [value; 4]).collect();
-        assert_eq!(figure(&values).interval, figure(&repeated).interval);
+        assert_eq!(estimate(&values).interval, estimate(&repeated).interval);
     }
 
     proptest! {

@@ -27,14 +27,14 @@ pub use bootstrap::Bootstrap;
 pub use curves::{CalibrationBin, CurveTally, Curves};
 pub use means::Means;
 pub use paired::{Difference, SIGNIFICANT, paired};
-pub use predictions::{PredictionFigures, Predictions, log_loss};
+pub use predictions::{PredictionEstimates, Predictions, log_loss};
 pub use ranking::{Areas, Ranking};
 pub use rows::{entropy, kl};
-pub use subject_ranking::{AreaFigures, Scored, SubjectRanking};
+pub use subject_ranking::{AreaEstimates, Scored, SubjectRanking};
 
 /// A value and how far it can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Figure {
+pub struct Estimate {
     /// On all examples. `None` where it is undefined.
     pub value: Option<f64>,
     /// The 95 % interval over subjects. `None` where too few subjects or replicates define it.
@@ -43,11 +43,11 @@ pub struct Figure {
 
 /// Metrics by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Scores(pub Vec<(&'static str, Figure)>);
+pub struct Scores(pub Vec<(&'static str, Estimate)>);
 
 impl Scores {
     /// The value of a metric, if it is there and defined.
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.0.iter().find(|(of, _)| *of == name).and_then(|(_, figure)| figure.value)
+        self.0.iter().find(|(of, _)| *of == name).and_then(|(_, estimate)| estimate.value)
     }
 }

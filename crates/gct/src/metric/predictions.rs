@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::means::{Means, Sums};
-use super::{Bootstrap, Figure};
+use super::{Bootstrap, Estimate};
 
 /// Bins of equal width, [0, 0.1), [0.1, 0.2), ..., [0.9, 1].
 const BINS: usize = 10;
@@ -24,16 +24,16 @@ pub struct Predictions {
 
 /// How good the probabilities are. Undefined without an example.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct PredictionFigures {
+pub struct PredictionEstimates {
     /// The share of right answers, where only a logit above 0 answers yes.
-    pub accuracy: Figure,
+    pub accuracy: Estimate,
     /// Minus the logarithm of the probability of what happened, in nats, averaged.
-    pub log_loss: Figure,
+    pub log_loss: Estimate,
     /// The squared difference of the probability and what happened (0 or 1), averaged.
-    pub brier_score: Figure,
+    pub brier_score: Estimate,
     /// Expected calibration error: in each of ten bins of the probability, the distance between the mean
     /// probability and the share of positives, averaged over examples.
-    pub calibration_error: Figure,
+    pub calibration_error: Estimate,
 }
 
 impl Predictions {
@@ -52,14 +52,16 @@ impl Predictions {
         self.excess.add(std::array::from_fn(|of| if of == bin { excess } else { 0.0 }), subject);
     }
 
-    /// All figures.
-    pub fn figures(&self, bootstrap: &Bootstrap) -> PredictionFigures {
-        PredictionFigures {
-            accuracy: self.right.figure(bootstrap),
-            log_loss: self.log_loss.figure(bootstrap),
-            brier_score: self.squared_error.figure(bootstrap),
+    /// All estimates.
+    pub fn estimates(&self, bootstrap: &Bootstrap) -> PredictionEstimates {
+        PredictionEstimates {
+            accuracy: self.right.estimate(bootstrap),
+            log_loss: self.log_loss.estimate(bootstrap),
+            brier_score: self.squared_error.estimate(bootstrap),
             // A bin's distance times its share of the examples is its excess per example of all bins.
-            calibration_error: self.excess.figure(bootstrap, |excess| excess.iter().map(|of| of.abs()).sum()),
+            calibration_error: self
+                .excess
+                .estimate(bootstrap, |excess| excess.iter().map(|of| of.abs()).sum()),
         }
     }
 }
@@ -80,17 +82,17 @@ mod tests {
 
     use super::*;
 
-    fn figures(examples: &[(f64, bool)]) -> PredictionFigures {
+    fn estimates(examples: &[(f64, bool)]) -> PredictionEstimates {
         let mut predictions = Predictions::default();
         for (&(logit, positive), subject) in examples.iter().zip(0..) {
             predictions.add(logit, positive, subject);
         }
-        predictions.figures(&Bootstrap::default())
+        predictions.estimates(&Bootstrap::default())
     }
 
     /// Accuracy, log loss, Brier score and calibration error.
     fn values(examples: &[(f64, bool)]) -> [f64; 4] {
-        let of = figures(examples);
+        let of = estimates(examples);
         [of.accuracy, of.log_loss, of.brier_score, of.calibration_error].map(|of| of.value.unwrap())
     }
 
@@ -151,23 +153,23 @@ mod tests {
     fn threads_change_nothing() {
         let examples: Vec<(f64, bool)> =
             (0..500).map(|n| (f64::from(n % 83) / 9.0 - 4.0, n % 3 == 0)).collect();
-        let expected = figures(&examples);
+        let expected = estimates(&examples);
         assert!(expected.log_loss.interval.is_some());
         for threads in [1, 2, 4] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            assert_eq!(pool.install(|| figures(&examples)), expected, "{threads} threads");
+            assert_eq!(pool.install(|| estimates(&examples)), expected, "{threads} threads");
         }
     }
 
     #[test]
     fn undefined_without_examples() {
-        assert_eq!(figures(&[]), PredictionFigures::default());
+        assert_eq!(estimates(&[]), PredictionEstimates::default());
     }
 
     #[test]
     #[should_panic(expected = "a logit must be finite")]
     fn a_logit_that_is_not_a_number_is_refused() {
-        figures(&[(f64::NAN, true)]);
+        estimates(&[(f64::NAN, true)]);
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::Figure;
+use super::Estimate;
 use super::bootstrap::{Bootstrap, once_each};
 use super::ranking::{Areas, Curve};
 
@@ -32,11 +32,11 @@ pub struct SubjectRanking {
 
 /// The two areas, with intervals. Replicates in which a class is missing are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct AreaFigures {
+pub struct AreaEstimates {
     /// See [`Areas::aucpr`].
-    pub aucpr: Figure,
+    pub aucpr: Estimate,
     /// See [`Areas::auroc`].
-    pub auroc: Figure,
+    pub auroc: Estimate,
 }
 
 impl SubjectRanking {
@@ -50,7 +50,7 @@ impl SubjectRanking {
     }
 
     /// Sorts once, walks down the scores once for several replicates.
-    pub fn figures(mut self, bootstrap: &Bootstrap) -> AreaFigures {
+    pub fn estimates(mut self, bootstrap: &Bootstrap) -> AreaEstimates {
         self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
         let subjects = self.subjects();
         let once: Vec<[u32; 1]> = once_each(&subjects).into_iter().map(|times| [times]).collect();
@@ -58,9 +58,9 @@ impl SubjectRanking {
         let [aucpr_interval, auroc_interval] = bootstrap.intervals_together(&subjects, |times| {
             self.areas::<TOGETHER>(times).map(|Areas { aucpr, auroc }| [aucpr, auroc])
         });
-        AreaFigures {
-            aucpr: Figure { value: aucpr, interval: aucpr_interval },
-            auroc: Figure { value: auroc, interval: auroc_interval },
+        AreaEstimates {
+            aucpr: Estimate { value: aucpr, interval: aucpr_interval },
+            auroc: Estimate { value: auroc, interval: auroc_interval },
         }
     }
 
@@ -111,8 +111,8 @@ mod tests {
         ranking
     }
 
-    fn figures(examples: &[Example]) -> AreaFigures {
-        ranking(examples).figures(&Bootstrap::default())
+    fn estimates(examples: &[Example]) -> AreaEstimates {
+        ranking(examples).estimates(&Bootstrap::default())
     }
 
     /// Areas of the examples, each as often as its subject was drawn.
@@ -138,19 +138,19 @@ mod tests {
     fn by_hand() {
         // One positive, below two negatives: drawn once it has a precision of 1/3, drawn twice of 2/3.
         // Drawn three times, in 1 of 27 replicates, it would have 1, but then the negatives are missing.
-        let got = figures(&[(0.9, false, 0), (0.8, false, 1), (0.1, true, 2)]);
+        let got = estimates(&[(0.9, false, 0), (0.8, false, 1), (0.1, true, 2)]);
         let third = 1.0 / 3.0;
-        assert_eq!(got.aucpr, Figure { value: Some(third), interval: Some([third, 2.0 / 3.0]) });
-        assert_eq!(got.auroc, Figure { value: Some(0.0), interval: Some([0.0, 0.0]) });
+        assert_eq!(got.aucpr, Estimate { value: Some(third), interval: Some([third, 2.0 / 3.0]) });
+        assert_eq!(got.auroc, Estimate { value: Some(0.0), interval: Some([0.0, 0.0]) });
     }
 
     #[test]
     fn undefined_without_a_class_or_a_second_subject() {
-        assert_eq!(figures(&[]), AreaFigures::default());
-        let only_positives = figures(&[(0.5, true, 0), (0.4, true, 1)]);
-        assert_eq!(only_positives, AreaFigures::default());
-        let one_subject = figures(&[(0.5, true, 3), (0.4, false, 3)]);
-        assert_eq!(one_subject.auroc, Figure { value: Some(1.0), interval: None });
+        assert_eq!(estimates(&[]), AreaEstimates::default());
+        let only_positives = estimates(&[(0.5, true, 0), (0.4, true, 1)]);
+        assert_eq!(only_positives, AreaEstimates::default());
+        let one_subject = estimates(&[(0.5, true, 3), (0.4, false, 3)]);
+        assert_eq!(one_subject.auroc, Estimate { value: Some(1.0), interval: None });
     }
 
     #[test]
@@ -162,11 +162,11 @@ mod tests {
     #[test]
     fn threads_and_order_change_nothing() {
         let mut examples = drawn();
-        let expected = figures(&examples);
+        let expected = estimates(&examples);
         examples.reverse();
         for threads in [1, 2, 4] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            assert_eq!(pool.install(|| figures(&examples)), expected, "{threads} threads");
+            assert_eq!(pool.install(|| estimates(&examples)), expected, "{threads} threads");
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     fn twice_the_examples_of_the_same_subjects_are_no_news() {
         let examples = drawn();
         let twice: Vec<Example> = examples.iter().flat_map(|&example| [example; 2]).collect();
-        assert_eq!(figures(&examples), figures(&twice));
+        assert_eq!(estimates(&examples), estimates(&twice));
     }
 
     #[test]
@@ -182,14 +182,14 @@ mod tests {
         let examples = drawn();
         let spread: Vec<Example> =
             examples.iter().map(|&(score, of, subject)| (score, of, 3 * subject + 1)).collect();
-        assert_eq!(figures(&examples), figures(&spread));
+        assert_eq!(estimates(&examples), estimates(&spread));
     }
 
     #[test]
     fn more_subjects_narrow_the_interval_and_it_holds_the_value() {
-        let width = |figure: Figure| {
-            let ([low, high], value) = (figure.interval.unwrap(), figure.value.unwrap());
-            assert!(low < value && value < high, "{figure:?}");
+        let width = |estimate: Estimate| {
+            let ([low, high], value) = (estimate.interval.unwrap(), estimate.value.unwrap());
+            assert!(low < value && value < high, "{estimate:?}");
             high - low
         };
         let examples = drawn();
@@ -199,7 +199,7 @@ mod tests {
                 examples.iter().map(move |&(score, of, subject)| (score, of, subject + 40 * copy))
             })
             .collect();
-        let (few, many) = (figures(&examples), figures(&many));
+        let (few, many) = (estimates(&examples), estimates(&many));
         for ratio in [width(few.aucpr) / width(many.aucpr), width(few.auroc) / width(many.auroc)] {
             assert!((3.0..5.3).contains(&ratio), "{ratio}");
         }
@@ -221,11 +221,11 @@ mod tests {
             sorted.scored.sort_by(|a, b| b.score.total_cmp(&a.score));
             let reversed = times.iter().rev();
             let both: Vec<[u32; 2]> = times.iter().zip(reversed).map(|(one, other)| [*one, *other]).collect();
-            for (place, fast) in sorted.areas(&both).into_iter().enumerate() {
-                let times: Vec<u32> = both.iter().map(|times| times[place]).collect();
+            for (index, fast) in sorted.areas(&both).into_iter().enumerate() {
+                let times: Vec<u32> = both.iter().map(|times| times[index]).collect();
                 prop_assert_eq!(fast, repeated(&examples, &times));
             }
-            let got = figures(&examples);
+            let got = estimates(&examples);
             let all = repeated(&examples, &[1; 5]);
             prop_assert_eq!(Areas { aucpr: got.aucpr.value, auroc: got.auroc.value }, all);
         }

@@ -1,7 +1,7 @@
 //! Metrics that the paper reports: Tables 2 to 5, 7 and 8. Mean and standard deviation over five splits.
 
 use crate::question::Question;
-use crate::split::Part;
+use crate::split::SplitPart;
 
 /// Mean and standard deviation.
 pub type Reported = [f64; 2];
@@ -125,9 +125,15 @@ const STRUCTURE_MASKED_DIAGNOSIS: &[StructureRow] = &[
 
 /// A metric as the paper reports it, where it does. Of the divergences it has that of attention from the truth: see
 /// docs/paper-map.md.
-pub fn metric(source: &str, question: &Question, model: &str, metric: &str, part: Part) -> Option<Reported> {
+pub fn metric(
+    source: &str,
+    question: &Question,
+    model: &str,
+    metric: &str,
+    part: SplitPart,
+) -> Option<Reported> {
     let structure = |rows: &[StructureRow]| {
-        let (_, kl, entropy) = *rows.iter().find(|row| row.0 == model).filter(|_| part == Part::Test)?;
+        let (_, kl, entropy) = *rows.iter().find(|row| row.0 == model).filter(|_| part == SplitPart::Test)?;
         Some(if metric == "entropy" { entropy } else { kl })
     };
     let task = question.to_string();
@@ -154,9 +160,9 @@ pub fn metric(source: &str, question: &Question, model: &str, metric: &str, part
     };
     let (_, validation, test) = *rows.iter().find(|row| row.0 == model)?;
     match part {
-        Part::Validation => Some(validation),
-        Part::Test => Some(test),
-        Part::Train => None,
+        SplitPart::Validation => Some(validation),
+        SplitPart::Test => Some(test),
+        SplitPart::Train => None,
     }
 }
 
@@ -166,17 +172,20 @@ mod tests {
 
     #[test]
     fn metrics_are_found_by_model_and_part() {
-        let of = |task: &str, model: &str, name: &str, part: Part| {
+        let of = |task: &str, model: &str, name: &str, part: SplitPart| {
             metric("synthetic", &task.parse().unwrap(), model, name, part)
         };
-        assert_eq!(of("graph_reconstruction", "gct", "aucpr", Part::Test), Some([0.5965, 0.0031]));
-        assert_eq!(of("graph_reconstruction", "gct", "aucpr", Part::Validation), Some([0.5972, 0.0027]));
-        assert_eq!(of("masked_diagnosis", "gct", "entropy", Part::Test), Some([1.3305, 0.0889]));
-        assert_eq!(of("masked_diagnosis", "gct", "kl_attention_truth", Part::Test), Some([8.9648, 0.1944]));
-        assert_eq!(of("masked_diagnosis", "gct", "kl_truth_attention", Part::Test), None);
-        assert_eq!(of("graph_reconstruction", "deep", "aucpr", Part::Test), None);
+        assert_eq!(of("graph_reconstruction", "gct", "aucpr", SplitPart::Test), Some([0.5965, 0.0031]));
+        assert_eq!(of("graph_reconstruction", "gct", "aucpr", SplitPart::Validation), Some([0.5972, 0.0027]));
+        assert_eq!(of("masked_diagnosis", "gct", "entropy", SplitPart::Test), Some([1.3305, 0.0889]));
         assert_eq!(
-            of("mortality", "gct", "aucpr", Part::Test),
+            of("masked_diagnosis", "gct", "kl_attention_truth", SplitPart::Test),
+            Some([8.9648, 0.1944])
+        );
+        assert_eq!(of("masked_diagnosis", "gct", "kl_truth_attention", SplitPart::Test), None);
+        assert_eq!(of("graph_reconstruction", "deep", "aucpr", SplitPart::Test), None);
+        assert_eq!(
+            of("mortality", "gct", "aucpr", SplitPart::Test),
             None,
             "there is no such task on synthetic data"
         );

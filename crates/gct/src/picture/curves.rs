@@ -74,7 +74,7 @@ impl Plot {
         Plot { x, y, left: widest + 30.0, is_empty: points().next().is_none() }
     }
 
-    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+    fn pixel(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (self.left + PLOT.0 * self.x.share(x), PLOT.1 * (1.0 - self.y.share(y)))
     }
 
@@ -108,14 +108,14 @@ impl Plot {
     fn curve(&self, position: usize, series: &Series) -> Element {
         let mut curve = element("g").hover(&series.name);
         for run in runs(series) {
-            let places: Vec<(f64, f64)> = run.iter().map(|&point| self.place(point)).collect();
+            let pixels: Vec<(f64, f64)> = run.iter().map(|&point| self.pixel(point)).collect();
             let corners: Vec<String> =
-                places.iter().map(|&(x, y)| format!("{},{}", number(x), number(y))).collect();
+                pixels.iter().map(|&(x, y)| format!("{},{}", number(x), number(y))).collect();
             let stroke = element("polyline").set("points", &corners.join(" "));
             curve = curve.with([curve_style(stroke, position)]);
             // A point between two gaps has no line that would show it.
             if series.points.len() <= MARKED || run.len() == 1 {
-                curve = curve.with(places.into_iter().map(|place| dot(place, position)));
+                curve = curve.with(pixels.into_iter().map(|pixel| dot(pixel, position)));
             }
         }
         curve

@@ -90,8 +90,8 @@ fn legend(keys: Vec<Key>, room: f64) -> (Element, f64) {
             (x, y) = (0.0, y + KEY_HEIGHT);
         }
         let name = fitted(SYMBOL + 6.0, DROP, SMALL, room - SYMBOL - 6.0, &key.text);
-        let place = format!("translate({x:.0} {y})");
-        legend = legend.with([element("g").set("transform", &place).with([key.symbol, name])]);
+        let shift = format!("translate({x:.0} {y})");
+        legend = legend.with([element("g").set("transform", &shift).with([key.symbol, name])]);
         x += width + KEY_GAP;
     }
     (legend, y + KEY_HEIGHT / 2.0)
@@ -104,8 +104,8 @@ pub(super) fn line(from: (f64, f64), to: (f64, f64), colour: &str) -> Element {
 
 /// A filled rectangle.
 pub(super) fn block(corner: (f64, f64), size: (f64, f64), colour: &str) -> Element {
-    let place = [("x", corner.0), ("y", corner.1), ("width", size.0), ("height", size.1)];
-    element("rect").at(place).set("fill", colour)
+    let area = [("x", corner.0), ("y", corner.1), ("width", size.0), ("height", size.1)];
+    element("rect").at(area).set("fill", colour)
 }
 
 #[cfg(test)]

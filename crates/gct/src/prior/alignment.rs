@@ -12,7 +12,7 @@
 //! to e over the number of encounters with c. It begins with p(e|c). Few rounds are better than many: pairs that were seen once or
 //! twice soon explain themselves.
 
-use super::Pairs;
+use super::PairCounts;
 
 /// Rounds of expectation-maximisation: of 1 to 20, those with which the chances rank the true edges of synthetic data best.
 const ROUNDS: usize = 2;
@@ -25,7 +25,7 @@ pub(super) type Together<'a> = (&'a [u32], &'a [u32]);
 
 /// Learns the strength of every pair that was counted; `causes` has in how many encounters each cause is.
 pub(super) fn learn<'a>(
-    pairs: &mut Pairs,
+    pairs: &mut PairCounts,
     causes: &[u32],
     encounters: impl Iterator<Item = Together<'a>> + Clone,
 ) {

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, RecordBatch, StringArray, UInt3
 use arrow_schema::{DataType, Field, Schema};
 
 use super::finder::Finder;
-use super::{Cells, Pairs, Prior};
+use super::{Cells, PairCounts, Prior};
 use crate::dataset::{self, Table};
 use crate::error::{Error, Result};
 use crate::files::{FileEntry, Overwrite};
@@ -86,7 +86,7 @@ impl Prior {
         cells: Cells,
     ) -> Result<Prior> {
         let wrong = |problem: &str| Error::Damaged { path: path.to_owned(), problem: problem.into() };
-        let none = || Pairs { starts: vec![0], ..Pairs::default() };
+        let none = || PairCounts { starts: vec![0], ..PairCounts::default() };
         let mut prior = Prior {
             encounters,
             codes: PerKind::default(),
@@ -159,7 +159,7 @@ impl Prior {
     }
 }
 
-/// The rows of a batch; of one that breaks a rule, its place, its column and the rule.
+/// The rows of a batch; of one that breaks a rule, its index, its column and the rule.
 fn rows(batch: &RecordBatch, cells: Cells) -> Result<Vec<Row>, (usize, &'static str, &'static str)> {
     let column = |name: &str| batch.column_by_name(name).expect("the columns were checked");
     let numbers = |name| column(name).as_primitive::<UInt32Type>();

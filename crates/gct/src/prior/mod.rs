@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::graph::NodeRanges;
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter, PerKind};
-use crate::split::{Part, Split};
+use crate::split::{Split, SplitPart};
 use finder::Finder;
 
 mod alignment;
@@ -36,7 +36,7 @@ pub fn fit(dataset: &Dataset, split: &Split, job: &Job<'_, u64>) -> Result<Prior
     let mut counter = Counter::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len()));
     for (read, encounter) in (1..).zip(dataset.encounters()?) {
         let encounter = encounter?;
-        if split.part(&encounter) == Part::Train {
+        if split.part(&encounter) == SplitPart::Train {
             counter.add(&encounter);
         }
         if u64::is_multiple_of(read, 1024) {
@@ -106,8 +106,8 @@ impl Counter {
         let mut prior = Prior {
             encounters: self.encounters,
             codes: self.codes,
-            diagnosis_treatment: Pairs::from(self.diagnosis_treatment),
-            treatment_lab: Pairs::from(self.treatment_lab),
+            diagnosis_treatment: PairCounts::from(self.diagnosis_treatment),
+            treatment_lab: PairCounts::from(self.treatment_lab),
         };
         if let Some(kept) = self.kept {
             let Prior { codes, diagnosis_treatment, treatment_lab, .. } = &mut prior;
@@ -158,13 +158,13 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
 pub struct Prior {
     encounters: u64,
     codes: PerKind<Vec<u32>>,
-    diagnosis_treatment: Pairs,
-    treatment_lab: Pairs,
+    diagnosis_treatment: PairCounts,
+    treatment_lab: PairCounts,
 }
 
 /// Counts of pairs, those that occur: compressed rows, one per cause, effects ascending.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Pairs {
+struct PairCounts {
     /// Row `c` is `starts[c]..starts[c + 1]`.
     starts: Vec<usize>,
     effects: Vec<u32>,
@@ -174,14 +174,14 @@ struct Pairs {
     finder: Finder,
 }
 
-impl From<PairCounter> for Pairs {
+impl From<PairCounter> for PairCounts {
     fn from(counter: PairCounter) -> Self {
         let pairs = counter.iter().map(FxHashMap::len).sum();
-        let mut table = Pairs {
+        let mut table = PairCounts {
             starts: Vec::with_capacity(counter.len() + 1),
             effects: Vec::with_capacity(pairs),
             counts: Vec::with_capacity(pairs),
-            ..Pairs::default()
+            ..PairCounts::default()
         };
         table.starts.push(0);
         let mut row = Vec::new();
@@ -198,7 +198,7 @@ impl From<PairCounter> for Pairs {
     }
 }
 
-impl Pairs {
+impl PairCounts {
     fn row(&self, cause: u32) -> std::ops::Range<usize> {
         self.starts[cause as usize]..self.starts[cause as usize + 1]
     }
@@ -615,9 +615,9 @@ mod tests {
     #[test]
     fn the_matrix_is_that_of_an_independent_implementation() {
         let golden: Golden = serde_json::from_str(include_str!("../../tests/golden/prior.json")).unwrap();
-        let pairs = |counts: &[u32]| -> Pairs {
+        let pairs = |counts: &[u32]| -> PairCounts {
             let row = |row: &[u32]| (0..).zip(row.iter().copied()).filter(|(_, count)| *count > 0).collect();
-            Pairs::from(counts.chunks(20).map(row).collect::<PairCounter>())
+            PairCounts::from(counts.chunks(20).map(row).collect::<PairCounter>())
         };
         let GoldenCounts { cD, cM, cL, DM, ML } = golden.counts;
         let prior = Prior {

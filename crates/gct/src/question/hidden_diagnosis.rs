@@ -91,7 +91,10 @@ impl Tally {
     }
 
     pub(super) fn scores(&self, bootstrap: &Bootstrap) -> Scores {
-        Scores(vec![("accuracy", self.right.figure(bootstrap)), ("log_loss", self.loss.figure(bootstrap))])
+        Scores(vec![
+            ("accuracy", self.right.estimate(bootstrap)),
+            ("log_loss", self.loss.estimate(bootstrap)),
+        ])
     }
 }
 

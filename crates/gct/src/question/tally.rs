@@ -32,7 +32,7 @@ impl Binary {
     }
 
     fn scores(self, bootstrap: &Bootstrap) -> Scores {
-        let (areas, others) = (self.ranking.figures(bootstrap), self.predictions.figures(bootstrap));
+        let (areas, others) = (self.ranking.estimates(bootstrap), self.predictions.estimates(bootstrap));
         Scores(vec![
             ("aucpr", areas.aucpr),
             ("auroc", areas.auroc),

@@ -1,4 +1,4 @@
-//! What runs found, as one page to look at: figures and curves, encounters with what a model believes about them, the links it
+//! What runs found, as one page to look at: metrics and curves, encounters with what a model believes about them, the links it
 //! believes in over all of them, its codes on a map. A `Report` is plain data; `html` makes it a file that fetches nothing.
 //!
 //! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no count below it is told, and codes
@@ -34,7 +34,7 @@ use crate::predict::Explainer;
 use crate::question::Question;
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::Run;
-use crate::split::Part;
+use crate::split::SplitPart;
 
 /// The version of the shape that the page reads.
 const FORMAT: u32 = 1;
@@ -48,7 +48,7 @@ pub struct Options {
     pub with_ids: bool,
     /// Counts from 1 to below this are not told.
     pub min_cell: u64,
-    /// For the intervals of figures.
+    /// For the intervals of metrics.
     pub bootstrap: Bootstrap,
     /// Whether a server stands behind the page, which is asked for matrices of attention one by one.
     pub live: bool,
@@ -85,18 +85,19 @@ pub struct Report {
     program: &'static str,
     live: bool,
     min_cell: u64,
-    paper: Vec<PaperFigure>,
+    paper: Vec<PaperMetric>,
     /// The runs, in the order in which they were given.
     pub runs: Vec<RunReport>,
 }
 
-/// A figure of the paper, on its test split.
+/// A metric of the paper, on its test split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct PaperFigure {
+struct PaperMetric {
     /// The runs that it stands beside.
     group: usize,
     model: &'static str,
-    figure: &'static str,
+    #[serde(rename = "figure")]
+    metric: &'static str,
     value: f64,
     deviation: f64,
 }
@@ -115,8 +116,9 @@ pub struct RunReport {
     settings: Vec<(String, String)>,
     steps: u64,
     seconds: f64,
-    figures: Vec<NamedFigure>,
-    labels: Vec<LabelFigures>,
+    #[serde(rename = "figures")]
+    metrics: Vec<NamedMetric>,
+    labels: Vec<LabelMetrics>,
     learning: Learning,
     curves: Vec<NamedCurves>,
     codes: Codes,
@@ -149,7 +151,7 @@ struct About {
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct NamedFigure {
+struct NamedMetric {
     name: &'static str,
     value: Option<f64>,
     low: Option<f64>,
@@ -157,9 +159,10 @@ struct NamedFigure {
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct LabelFigures {
+struct LabelMetrics {
     name: String,
-    figures: Vec<NamedFigure>,
+    #[serde(rename = "figures")]
+    metrics: Vec<NamedMetric>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -292,7 +295,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         settings: flat(&overrides::table(settings)),
         steps: entries.last().map_or(0, |entry| entry.step),
         seconds: round(entries.last().map_or(0.0, |entry| entry.seconds)),
-        figures: figures(
+        metrics: metrics(
             &evaluation.scores,
             predictions(&settings.task, asked, &seen.curves, min_cell),
             min_cell,
@@ -324,7 +327,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
 fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
     let Looked { run, dataset, test_set, .. } = looked;
     let overlap = match test_set.which {
-        Which::Part(Part::Train) => Overlap::Same,
+        Which::Part(SplitPart::Train) => Overlap::Same,
         Which::Part(_) if run.is_of(dataset) => Overlap::Apart,
         Which::Part(_) | Which::All => Overlap::Some,
     };
@@ -361,30 +364,30 @@ fn predictions(question: &Question, asked: u64, curves: &[NamedCurves], min_cell
 }
 
 /// The metrics of so many predictions, without values if these are not told.
-fn figures(scores: &Scores, predictions: Option<u64>, min_cell: u64) -> Vec<NamedFigure> {
+fn metrics(scores: &Scores, predictions: Option<u64>, min_cell: u64) -> Vec<NamedMetric> {
     // Times the number of predictions, accuracy is a count.
     let is_told = |name: &str, value: f64| {
         let right = |all: u64| (value * all as f64).round() as u64;
         predictions.is_some_and(|all| name != "accuracy" || cells::is_told(right(all), all, min_cell))
     };
-    let figure = |(name, figure): &(&'static str, crate::metric::Figure)| {
-        let interval = figure.interval.filter(|_| figure.value.is_some_and(|value| is_told(name, value)));
-        NamedFigure {
+    let metric = |(name, metric): &(&'static str, crate::metric::Estimate)| {
+        let interval = metric.interval.filter(|_| metric.value.is_some_and(|value| is_told(name, value)));
+        NamedMetric {
             name,
-            value: figure.value.filter(|value| is_told(name, *value)),
+            value: metric.value.filter(|value| is_told(name, *value)),
             low: interval.map(|ends| ends[0]),
             high: interval.map(|ends| ends[1]),
         }
     };
-    scores.0.iter().map(figure).collect()
+    scores.0.iter().map(metric).collect()
 }
 
 /// The metrics of each label; not of one without curves, since one of its two answers is too rare to be told.
-fn label_figures(evaluation: &Evaluation, curves: &[NamedCurves], min_cell: u64) -> Vec<LabelFigures> {
+fn label_figures(evaluation: &Evaluation, curves: &[NamedCurves], min_cell: u64) -> Vec<LabelMetrics> {
     let of_label = |(name, scores): &(String, Scores)| {
         let own = curves.iter().find(|curve| curve.name == *name);
         let predictions = own.map(|curve| curve.predictions).or((min_cell <= 1).then_some(0))?;
-        Some(LabelFigures { name: name.clone(), figures: figures(scores, Some(predictions), min_cell) })
+        Some(LabelMetrics { name: name.clone(), metrics: metrics(scores, Some(predictions), min_cell) })
     };
     evaluation.labels.iter().filter_map(of_label).collect()
 }
@@ -468,29 +471,29 @@ fn flat(table: &Table) -> Vec<(String, String)> {
     table.iter().flat_map(below).collect()
 }
 
-/// The figures of all of the paper's models on the tasks of these runs, where they were asked about a test split.
-fn paper_figures(looked: &[Looked<'_>], groups: &[usize]) -> Vec<PaperFigure> {
-    let mut figures: Vec<PaperFigure> = Vec::new();
+/// The metrics of all of the paper's models on the tasks of these runs, where they were asked about a test split.
+fn paper_figures(looked: &[Looked<'_>], groups: &[usize]) -> Vec<PaperMetric> {
+    let mut metrics: Vec<PaperMetric> = Vec::new();
     for (Looked { run, test_set, .. }, group) in looked.iter().zip(groups) {
         let (task, source) = (&run.settings().task, &run.manifest().dataset.source);
-        let is_known = figures.iter().any(|figure| figure.group == *group);
-        if test_set.which != Which::Part(Part::Test) || is_known {
+        let is_known = metrics.iter().any(|metric| metric.group == *group);
+        if test_set.which != Which::Part(SplitPart::Test) || is_known {
             continue;
         }
         for model in Config::NAMES {
-            for figure in ["aucpr", "auroc", "accuracy"] {
-                let found = paper::metric(source, task, model, figure, Part::Test);
-                figures.extend(found.map(|[value, deviation]| PaperFigure {
+            for metric in ["aucpr", "auroc", "accuracy"] {
+                let found = paper::metric(source, task, model, metric, SplitPart::Test);
+                metrics.extend(found.map(|[value, deviation]| PaperMetric {
                     group: *group,
                     model,
-                    figure,
+                    metric,
                     value,
                     deviation,
                 }));
             }
         }
     }
-    figures
+    metrics
 }
 
 /// Short names of run folders, each once.

@@ -37,7 +37,7 @@ pub(crate) struct State {
 pub struct Best {
     /// After so many steps.
     pub step: u64,
-    /// The figure by which models are chosen.
+    /// The metric by which models are chosen.
     pub value: f64,
 }
 

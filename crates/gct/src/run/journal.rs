@@ -30,7 +30,7 @@ pub struct Entry {
     pub train_regularizer: f64,
     /// The mean loss of prediction on the validation split.
     pub validation_loss: Option<f64>,
-    /// The figure by which models are chosen: its name ...
+    /// The metric by which models are chosen: its name ...
     pub metric: String,
     /// ... and its value on the validation split, if it is defined.
     pub value: Option<f64>,

@@ -168,7 +168,7 @@ pub struct Files {
 /// use gct::metric::Bootstrap;
 /// use gct::question::Prediction;
 /// use gct::run::{Run, Settings};
-/// use gct::split::Part;
+/// use gct::split::SplitPart;
 /// # use gct::dataset::Dataset;
 /// # use gct::files::Overwrite;
 /// # use gct::job::Job;
@@ -182,7 +182,7 @@ pub struct Files {
 ///
 /// let run = Run::open(&folder)?;
 /// // Encounters of a dataset with the code ids and the labels of the run.
-/// let test = Reader::new(&run, &dataset, Which::Part(Part::Test))?.collect::<gct::Result<Vec<_>>>()?;
+/// let test = Reader::new(&run, &dataset, Which::Part(SplitPart::Test))?.collect::<gct::Result<Vec<_>>>()?;
 ///
 /// let evaluation = run.evaluate(&test, Bootstrap::default())?;
 /// println!("log loss {:?}", evaluation.scores.value("log_loss"));
@@ -526,7 +526,7 @@ pub struct Summary {
     pub seeds: [u64; 2],
     /// Steps made, at the last checkpoint.
     pub step: u64,
-    /// The figure by which models are chosen.
+    /// The metric by which models are chosen.
     pub metric: String,
     /// Its best validation.
     pub best: Option<Best>,

@@ -172,7 +172,7 @@ pub struct Trial {
     pub steps: u64,
     /// Seconds of training.
     pub seconds: f64,
-    /// Steps, and the figure by which models are chosen.
+    /// Steps, and the metric by which models are chosen.
     pub curve: Vec<(u64, f64)>,
 }
 

@@ -15,7 +15,7 @@ use gct::metric::Bootstrap;
 use gct::predict;
 use gct::record::{Encounter, EncounterId, SubjectId};
 use gct::run::{self, Run};
-use gct::split::{Part, Split};
+use gct::split::{Split, SplitPart};
 use gct::train::{self, Event, Execution};
 
 use crate::run::{data, resume, settings, start};
@@ -55,7 +55,7 @@ fn included(which: Which) -> TestSet {
     TestSet { which, training: Training::Include }
 }
 
-fn count(dataset: &Dataset, part: impl Fn(Part) -> bool) -> u64 {
+fn count(dataset: &Dataset, part: impl Fn(SplitPart) -> bool) -> u64 {
     let split = Split::new(&Default::default(), dataset).unwrap();
     dataset.encounters().unwrap().filter(|encounter| part(split.part(encounter.as_ref().unwrap()))).count()
         as u64
@@ -72,7 +72,7 @@ fn run_on_patients(home: &Path, synthetic: &Dataset) -> (Run, Dataset) {
 fn subjects_that_were_learned_from_are_left_out_of_tests_on_other_data() {
     let home = tempfile::tempdir().unwrap();
     let (run, dataset) = run_on_patients(home.path(), &data(&home));
-    let learned = count(&dataset, |part| part != Part::Test);
+    let learned = count(&dataset, |part| part != SplitPart::Test);
     // Its own data are split as they were, and nobody is counted as learned from.
     let own = evaluation(&run, &dataset, Which::All).unwrap();
     assert_eq!((own.encounters, own.overlap), (400, Overlap::default()));
@@ -89,8 +89,8 @@ fn subjects_that_were_learned_from_are_left_out_of_tests_on_other_data() {
     // Predictions beside the truth are a test too; without it they are not.
     let out = home.path().join("p.parquet");
     let score = |dataset: &Dataset, test_set: TestSet| {
-        let place = (out.as_path(), Overwrite::Replace);
-        predict::score(&run, dataset, test_set, Default::default(), place, &Job::silent()).unwrap()
+        let output = (out.as_path(), Overwrite::Replace);
+        predict::score(&run, dataset, test_set, Default::default(), output, &Job::silent()).unwrap()
     };
     assert_eq!(score(&copy, Which::All.into()).encounters, 400 - learned);
     assert_eq!(score(&copy, included(Which::All)).encounters, 400);
@@ -112,11 +112,11 @@ fn a_test_with_nobody_left_is_refused() {
     let copy = changed(&dataset, &home.path().join("copy"), "hospital", |_, encounter| {
         encounter.codes.lab.truncate(2);
     });
-    let refused = evaluation(&run, &copy, Which::Part(Part::Train)).unwrap_err();
+    let refused = evaluation(&run, &copy, Which::Part(SplitPart::Train)).unwrap_err();
     assert!(matches!(refused, Error::OnlyTraining { .. }), "{refused}");
-    let (out, part) = (home.path().join("p.parquet"), Which::Part(Part::Train));
-    let place = (out.as_path(), Overwrite::Refuse);
-    let refused = predict::score(&run, &copy, part, Default::default(), place, &Job::silent()).unwrap_err();
+    let (out, part) = (home.path().join("p.parquet"), Which::Part(SplitPart::Train));
+    let output = (out.as_path(), Overwrite::Refuse);
+    let refused = predict::score(&run, &copy, part, Default::default(), output, &Job::silent()).unwrap_err();
     assert!(matches!(refused, Error::OnlyTraining { .. }) && !out.exists(), "{refused}");
     // A run of a program that did not note whom it learned from.
     let manifest = home.path().join("run/run.json");
@@ -124,7 +124,7 @@ fn a_test_with_nobody_left_is_refused() {
     json["files"].as_object_mut().unwrap().remove("learned.parquet");
     fs::write(&manifest, json.to_string()).unwrap();
     let old = Run::open(&home.path().join("run")).unwrap();
-    assert!(evaluation(&old, &dataset, Which::Part(Part::Test)).is_ok());
+    assert!(evaluation(&old, &dataset, Which::Part(SplitPart::Test)).is_ok());
     assert!(matches!(evaluation(&old, &copy, Which::All), Err(Error::TrainingUnknown { .. })));
     assert!(evaluation(&old, &copy, included(Which::All)).is_ok());
 }
@@ -139,14 +139,14 @@ fn data_that_got_new_identifiers_are_not_taken_for_other_patients() {
     let dataset = Dataset::open(&before).unwrap();
     let renamed = changed(&dataset, &home.path().join("patients"), "hospital", rename);
     let test = Which::default_for(&run, &renamed);
-    assert_eq!(test, Which::Part(Part::Test));
+    assert_eq!(test, Which::Part(SplitPart::Test));
     let refused = evaluation(&run, &renamed, test).unwrap_err();
     assert!(matches!(refused, Error::IdentifiersChanged { found: 0, .. }), "{refused}");
     assert!(evaluation(&run, &renamed, included(test)).is_ok());
     // Encounters with enough codes are recognised by them, wherever the data are.
     start(settings("label:d1_m1", "shallow"), &synthetic, &home.path().join("long"), None).unwrap();
     let run = Run::open(&home.path().join("long")).unwrap();
-    let learned = count(&synthetic, |part| part != Part::Test);
+    let learned = count(&synthetic, |part| part != SplitPart::Test);
     let renamed = changed(&synthetic, &home.path().join("renamed"), "synthetic", rename);
     let evaluation = evaluation(&run, &renamed, Which::All).unwrap();
     assert_eq!((evaluation.encounters, evaluation.overlap.encounters), (400 - learned, learned));
@@ -262,8 +262,8 @@ fn a_run_finds_data_that_moved_with_it() {
         encounter.labels = vec![None; 2]
     });
     let error = run.dataset().unwrap_err().to_string();
-    for place in ["here/data", "there/runs/one/../../data", "there/runs/data"] {
-        assert!(error.contains(place), "{place}: {error}");
+    for path in ["here/data", "there/runs/one/../../data", "there/runs/data"] {
+        assert!(error.contains(path), "{path}: {error}");
     }
 }
 

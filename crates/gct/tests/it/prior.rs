@@ -8,7 +8,7 @@ use gct::graph::NodeRanges;
 use gct::job::Job;
 use gct::prior::{self, Cells, Hidden, HiddenRule, MatrixSettings, Prior};
 use gct::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
-use gct::split::{By, Part, Split};
+use gct::split::{By, Split, SplitPart};
 use proptest::prelude::*;
 
 use crate::fixture;
@@ -69,9 +69,9 @@ proptest! {
             .iter()
             .zip(other)
             .enumerate()
-            .filter(|(n, (encounter, _))| split.part(encounter) == Part::Train || n % 2 == 0)
+            .filter(|(n, (encounter, _))| split.part(encounter) == SplitPart::Train || n % 2 == 0)
             .map(|(_, (encounter, codes))| match split.part(encounter) {
-                Part::Train => encounter.clone(),
+                SplitPart::Train => encounter.clone(),
                 _ => Encounter { codes, ..encounter.clone() },
             })
             .collect();
@@ -82,7 +82,7 @@ proptest! {
         prop_assert_eq!(fitted.matrix(&probe, &settings), refitted.matrix(&probe, &settings));
         // And that is not because nothing changes it.
         let count = |part| before.iter().filter(|encounter| split.part(encounter) == part).count() as u64;
-        prop_assert_eq!(fitted.encounters(), count(Part::Train));
+        prop_assert_eq!(fitted.encounters(), count(SplitPart::Train));
     }
 
     #[test]

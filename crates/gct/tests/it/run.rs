@@ -16,7 +16,7 @@ use gct::predict;
 use gct::question::{Question, TableOptions};
 use gct::record::{CodeKind, Edge, Encounter, PerKind};
 use gct::run::{Run, Settings};
-use gct::split::Part;
+use gct::split::SplitPart;
 use gct::train::{self, Event, Execution, Outcome};
 use tempfile::TempDir;
 
@@ -126,9 +126,9 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_it_is_offered() {
     start(settings("graph_reconstruction", "gct"), &dataset, &folder, Some(9)).unwrap_err();
     let last = folder.join("checkpoint-0000000009.safetensors");
     let whole = fs::read(&last).unwrap();
-    for place in [3, whole.len() / 2, whole.len() - 2] {
+    for offset in [3, whole.len() / 2, whole.len() - 2] {
         let mut broken = whole.clone();
-        broken[place] ^= 16;
+        broken[offset] ^= 16;
         fs::write(&last, broken).unwrap();
         let error = resume(&dataset, &folder, None).unwrap_err();
         let remedy = error.remedy();
@@ -242,9 +242,9 @@ fn a_run_with_a_stratified_split_predicts_where_the_label_is_unknown() {
     writer.finish(dataset.manifest().source.clone()).unwrap();
     let (run, unlabelled) = (Run::open(&folder).unwrap(), Dataset::open(&unlabelled).unwrap());
     let out = home.path().join("p.parquet");
-    let place = (out.as_path(), Overwrite::Refuse);
+    let output = (out.as_path(), Overwrite::Refuse);
     let written =
-        predict::score(&run, &unlabelled, Which::All, Default::default(), place, &Job::silent()).unwrap();
+        predict::score(&run, &unlabelled, Which::All, Default::default(), output, &Job::silent()).unwrap();
     assert_eq!(written.rows, 400);
     // With other encounters, others would be in its parts.
     let changed = home.path().join("changed");
@@ -255,7 +255,7 @@ fn a_run_with_a_stratified_split_predicts_where_the_label_is_unknown() {
     writer.write(&encounters).unwrap();
     writer.finish(dataset.manifest().source.clone()).unwrap();
     let changed = Dataset::open(&changed).unwrap();
-    for (which, is_read) in [(Which::All, true), (Which::Part(Part::Test), false)] {
+    for (which, is_read) in [(Which::All, true), (Which::Part(SplitPart::Test), false)] {
         assert_eq!(Reader::new(&run, &changed, which).is_ok(), is_read, "{which:?}");
         assert!(Reader::new(&run, &dataset, which).is_ok(), "{which:?}");
     }
@@ -334,7 +334,8 @@ fn every_model_learns_every_task_that_it_can() {
             let run = Run::open(&folder).unwrap();
             let bootstrap = Bootstrap { replicates: 20, seed: 0 };
             let evaluation =
-                evaluate::run(&run, &dataset, Which::Part(Part::Test), bootstrap, &Job::silent()).unwrap();
+                evaluate::run(&run, &dataset, Which::Part(SplitPart::Test), bootstrap, &Job::silent())
+                    .unwrap();
             assert!(evaluation.scores.value("log_loss").is_some(), "{task} {model}");
             let mixes = !["shallow", "deep", "mime"].contains(&model);
             assert_eq!(evaluation.structure.is_some(), mixes, "{task} {model}");
@@ -422,7 +423,7 @@ fn another_dataset_is_read_in_the_words_of_the_run() {
     assert_eq!(Which::default_for(&run, &same), Which::All);
     fs::rename(dataset.path(), home.path().join("before")).unwrap();
     let changed = turned(&same, dataset.path(), 0);
-    assert_eq!(Which::default_for(&run, &changed), Which::Part(Part::Test), "where its own was");
+    assert_eq!(Which::default_for(&run, &changed), Which::Part(SplitPart::Test), "where its own was");
     let other = turned(&changed, &home.path().join("other"), 100);
     let there = evaluate(&other);
     assert_eq!(there.unseen.codes, 300);
@@ -441,16 +442,16 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
     fs::rename(home.path().join("data"), &moved).unwrap();
     let (run, dataset) = (Run::open(&folder).unwrap(), Dataset::open(&moved).unwrap());
     let out = home.path().join("predictions.parquet");
-    let place = (out.as_path(), Overwrite::Refuse);
+    let output = (out.as_path(), Overwrite::Refuse);
     let written =
-        predict::score(&run, &dataset, Which::All, Default::default(), place, &Job::silent()).unwrap();
+        predict::score(&run, &dataset, Which::All, Default::default(), output, &Job::silent()).unwrap();
     assert_eq!((written.encounters, written.rows, written.left_out), (400, 400, 0));
-    let again = predict::score(&run, &dataset, Which::All, Default::default(), place, &Job::silent());
+    let again = predict::score(&run, &dataset, Which::All, Default::default(), output, &Job::silent());
     assert!(matches!(again, Err(Error::OutputExists { .. })));
     // MEDS has subjects that are integers; ours are not, and nothing is left behind.
     let meds = (TableOptions { meds: true, ..Default::default() }, home.path().join("meds.parquet"));
-    let place = (meds.1.as_path(), Overwrite::Refuse);
-    let refused = predict::score(&run, &dataset, Which::All, meds.0, place, &Job::silent());
+    let output = (meds.1.as_path(), Overwrite::Refuse);
+    let refused = predict::score(&run, &dataset, Which::All, meds.0, output, &Job::silent());
     assert!(matches!(refused, Err(Error::NotMeds { .. })));
     assert!(!meds.1.exists());
     // Masked diagnosis writes several guesses, reconstruction all pairs that may be connected.
@@ -460,8 +461,8 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
         let run = Run::open(&folder).unwrap();
         let out = home.path().join(format!("{task}.parquet"));
         let options = TableOptions { min_probability: 0.0, ..Default::default() };
-        let place = (out.as_path(), Overwrite::Refuse);
-        let written = predict::score(&run, &dataset, Which::All, options, place, &Job::silent()).unwrap();
+        let output = (out.as_path(), Overwrite::Refuse);
+        let written = predict::score(&run, &dataset, Which::All, options, output, &Job::silent()).unwrap();
         let pairs: usize = (dataset.encounters().unwrap())
             .map(|encounter| {
                 let codes = encounter.unwrap().codes;

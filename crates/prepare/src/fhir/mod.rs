@@ -45,7 +45,7 @@ use std::path::Path;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::files::{File, Format, Place};
+use crate::files::{File, Format, InputFiles};
 use crate::source::Source;
 use crate::tables::Unreadable;
 use reader::Reader;
@@ -65,14 +65,14 @@ const WANTED: [(&str, &str); 7] = [
     ("Patient", "patient"),
 ];
 
-/// Reads all resources of a place into those tables that are asked for; where these are, and what was left out.
+/// Reads all resources of an input into those tables that are asked for; where these are, and what was left out.
 pub(crate) async fn flatten(
     engine: &Engine<'_>,
     source: &Source,
-    place: &Place,
+    input: &InputFiles,
     asked: &BTreeSet<String>,
-) -> Result<(Place, Found)> {
-    let folder = engine.place("flat");
+) -> Result<(InputFiles, Found)> {
+    let folder = engine.temporary_path("flat");
     fs::create_dir(&folder).map_err(|error| unwritable(&folder, &error.to_string()))?;
     let mut sheets = BTreeMap::new();
     for name in WANTED.into_iter().map(|(_, table)| table).chain(["reason"]) {
@@ -93,7 +93,7 @@ pub(crate) async fn flatten(
         encounters: 0,
     };
     let is_json = |file: &File| matches!(file.format, Format::Json | Format::JsonGz);
-    for file in place.all().iter().filter(|file| place.is_file || is_json(file)) {
+    for file in input.all().iter().filter(|file| input.is_file || is_json(file)) {
         reader.read(file, file.open(engine).await?)?;
     }
     let Reader { sheets, seen, unreadable, encounters, counts: resources, files_empty, .. } = reader;
@@ -106,15 +106,15 @@ pub(crate) async fn flatten(
         return Err(match first {
             Some((_, found)) => Error::Resource { problem: found.first.clone() },
             None => Error::NoResource {
-                place: place.name.clone(),
+                path: input.name.clone(),
                 resource: "Encounter",
                 found: seen.into_iter().collect(),
             },
         });
     }
-    let mut flat = Place::list(&engine.context, &folder.display().to_string()).await?;
+    let mut flat = InputFiles::list(&engine.context, &folder.display().to_string()).await?;
     // The user knows their own folder, not this one.
-    flat.name.clone_from(&place.name);
+    flat.name.clone_from(&input.name);
     let unreadable = unreadable.into_values().collect();
     Ok((flat, Found { resources, files_empty, unreadable }))
 }
@@ -130,5 +130,5 @@ pub(crate) struct Found {
 }
 
 fn unwritable(path: &Path, problem: &str) -> Error {
-    Error::Place { place: path.display().to_string(), problem: problem.into() }
+    Error::Input { path: path.display().to_string(), problem: problem.into() }
 }

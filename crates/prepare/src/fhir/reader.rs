@@ -59,7 +59,7 @@ impl Reader<'_> {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
                 damaged(format!("it cannot be unpacked after line {line}"))
             }
-            kind => Error::Place { place: file.name.clone(), problem: kind.to_string() },
+            kind => Error::Input { path: file.name.clone(), problem: kind.to_string() },
         };
         let mut bytes = BufReader::with_capacity(1 << 16, bytes);
         let head = bytes.fill_buf().map_err(|error| failed(0, error))?;
@@ -248,8 +248,8 @@ impl Reader<'_> {
             let line = at.line.map(|line| format!(": line {line}"));
             let entry = at.entry.map(|entry| format!(": entry {entry}"));
             let path = if path.is_empty() { String::new() } else { format!(": `{path}`") };
-            let place = [line, entry, Some(path)].into_iter().flatten().collect::<String>();
-            Unreadable { first: format!("{}{place}: {problem}", at.file), column, rows: 0 }
+            let position = [line, entry, Some(path)].into_iter().flatten().collect::<String>();
+            Unreadable { first: format!("{}{position}: {problem}", at.file), column, rows: 0 }
         });
         found.rows += 1;
     }

@@ -75,9 +75,10 @@ impl ScalarUDFImpl for Bucketed {
         let codes = (0..events.len()).map(|event| {
             let lab = ids.value(event) as usize;
             let (start, end) = (starts.value(lab) as usize, starts.value(lab + 1) as usize);
-            let place = values.is_valid(event).then(|| bucket(values.value(event), &bounds[start..end]));
+            let bucket_index =
+                values.is_valid(event).then(|| bucket(values.value(event), &bounds[start..end]));
             // Every lab before this one has two codes more than bounds.
-            numbers.value(start + 2 * lab + place.map_or(0, |place| place + 1))
+            numbers.value(start + 2 * lab + bucket_index.map_or(0, |bucket_index| bucket_index + 1))
         });
         let codes: UInt32Array = codes.collect::<Vec<_>>().into();
         let DataType::List(field) = ids_type() else { unreachable!("it is a list") };

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
-use gct::split::{By, Part, Split};
+use gct::split::{By, Split, SplitPart};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct IsTraining(Signature);
@@ -41,15 +41,15 @@ impl ScalarUDFImpl for IsTraining {
         let ids = subjects.as_string_view().iter().zip(encounters.as_string_view());
         let is_training = parts.as_string_view().iter().zip(ids).map(|(part, (subject, encounter))| {
             let (subject, encounter) = (subject.unwrap_or_default(), encounter.unwrap_or_default());
-            split.part_of(part.and_then(named), subject, encounter) == Part::Train
+            split.part_of(part.and_then(named), subject, encounter) == SplitPart::Train
         });
         Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(is_training.collect::<Vec<bool>>()))))
     }
 }
 
 /// A part by its name. Another name is refused when the dataset is read.
-fn named(name: &str) -> Option<Part> {
-    Part::ALL.into_iter().find(|part| part.name() == name)
+fn named(name: &str) -> Option<SplitPart> {
+    SplitPart::ALL.into_iter().find(|part| part.name() == name)
 }
 
 fn split(by: &ColumnarValue, seed: &ColumnarValue) -> Result<Split> {
@@ -87,7 +87,7 @@ mod tests {
                 let sql = format!("SELECT is_training('{by}', '{seed}', {part}, '{subject}', '{encounter}')");
                 let found = context.sql(&sql).await.unwrap().collect().await.unwrap();
                 let expected = split.part_of(named(part.trim_matches('\'')), subject, encounter);
-                assert_eq!(found[0].column(0).as_boolean().value(0), expected == Part::Train, "{sql}");
+                assert_eq!(found[0].column(0).as_boolean().value(0), expected == SplitPart::Train, "{sql}");
             }
         }
     }

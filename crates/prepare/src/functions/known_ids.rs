@@ -115,9 +115,9 @@ impl ScalarUDFImpl for KnownIds {
                 kept.extend(known.map(|id| new.value(id)));
                 kept[begin..].sort_unstable();
                 let mut end = begin;
-                for place in begin..kept.len() {
-                    if place == begin || kept[place] != kept[end - 1] {
-                        kept[end] = kept[place];
+                for index in begin..kept.len() {
+                    if index == begin || kept[index] != kept[end - 1] {
+                        kept[end] = kept[index];
                         end += 1;
                     }
                 }

@@ -47,7 +47,7 @@ impl AggregateUDFImpl for PairCount {
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::<Pairs>::default())
+        Ok(Box::<PairTable>::default())
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -58,7 +58,7 @@ impl AggregateUDFImpl for PairCount {
 
 /// A square table while ids are small, which is most of the time; a hash map for pairs beyond it.
 #[derive(Debug, Default)]
-struct Pairs {
+struct PairTable {
     side: usize,
     table: Vec<u32>,
     beyond: HashMap<(u32, u32), u32>,
@@ -67,7 +67,7 @@ struct Pairs {
 /// The largest side of the table: 256 MiB of counts.
 const LARGEST: usize = 8192;
 
-impl Pairs {
+impl PairTable {
     fn add(&mut self, cause: u32, effect: u32, count: u32) {
         let larger = cause.max(effect) as usize;
         if larger >= self.side {
@@ -91,7 +91,7 @@ impl Pairs {
     }
 }
 
-impl Accumulator for Pairs {
+impl Accumulator for PairTable {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let (causes, effects) = (values[0].as_list::<i32>(), values[1].as_list::<i32>());
         let ids = |list: &ListArray| list.values().as_primitive::<UInt32Type>().clone();
@@ -132,7 +132,7 @@ impl Accumulator for Pairs {
         beyond.sort_unstable();
         let side = self.side;
         let inside = self.table.iter().enumerate().filter(|(_, count)| **count > 0);
-        let inside = inside.map(|(place, count)| (((place / side) as u32, (place % side) as u32), *count));
+        let inside = inside.map(|(index, count)| (((index / side) as u32, (index % side) as u32), *count));
         let mut all: Vec<((u32, u32), u32)> = inside.chain(beyond).collect();
         // Two ascending runs: the sort has little to do.
         all.sort();

@@ -175,7 +175,7 @@ fn check_columns(query: &Query<'_>, frame: &DataFrame) -> Result<()> {
     let found: Vec<&str> = frame.schema().fields().iter().map(|field| field.name().as_str()).collect();
     match wanted.iter().find(|column| !found.contains(column)) {
         Some(missing) => Err(Error::Source {
-            place: query.file.clone(),
+            path: query.file.clone(),
             problem: format!("its result has no column `{missing}`; it has: {}", found.join(", ")),
         }),
         None => Ok(()),
@@ -188,7 +188,7 @@ fn labels(query: &Query<'_>, frame: &DataFrame) -> Result<Vec<String>> {
     let label = |name: &String, found: &DataType| match found {
         DataType::Boolean => Ok(name.clone()),
         _ => Err(Error::Source {
-            place: query.file.clone(),
+            path: query.file.clone(),
             problem: format!("column `{name}` is a label and must be boolean, not {found}"),
         }),
     };

@@ -11,7 +11,7 @@ use datafusion::error::DataFusionError;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fhir;
-use crate::files::Place;
+use crate::files::InputFiles;
 use crate::settings::Request;
 use crate::source::{Choice, ChoiceKind, Flatten, Source, Value};
 use crate::sql::substitute;
@@ -41,7 +41,7 @@ impl Query<'_> {
 
 /// The queries of a source: views in their order, then the relations.
 pub(super) fn queries(source: &Source) -> Result<Vec<Query<'_>>> {
-    let folder = source.place.trim_end_matches("source.toml");
+    let folder = source.path.trim_end_matches("source.toml");
     let query = |name, sql, is_view| Query { name, file: format!("{folder}{name}.sql"), sql, is_view };
     let mut queries = vec![];
     for view in &source.description.views {
@@ -59,7 +59,7 @@ async fn plan(
     sql: &str,
     values: &BTreeMap<String, Value>,
 ) -> Result<DataFrame> {
-    let refuse = |problem: String| Error::Source { place: file.into(), problem };
+    let refuse = |problem: String| Error::Source { path: file.into(), problem };
     let sql = substitute(sql, |name| values.get(name).map(Value::sql))
         .map_err(|name| refuse(format!("`${name}` is not one of the options")))?;
     // No query has run yet, so the engine's words hold no values.
@@ -76,13 +76,13 @@ pub(super) struct Input {
 
 /// Reads the tables that the source's queries need.
 pub(super) async fn read(engine: &Engine<'_>, request: &Request, summary: &mut Summary) -> Result<Input> {
-    let place = Place::list(&engine.context, &request.input).await?;
+    let files = InputFiles::list(&engine.context, &request.input).await?;
     tables::outline(engine, &request.source)?;
-    let place = match request.source.description.flatten {
-        Some(Flatten::Fhir) => flatten(engine, request, place, summary).await?,
-        None => place,
+    let files = match request.source.description.flatten {
+        Some(Flatten::Fhir) => flatten(engine, request, files, summary).await?,
+        None => files,
     };
-    let mut tables = Tables::new(engine, &request.source, place, &request.differences).await?;
+    let mut tables = Tables::new(engine, &request.source, files, &request.differences).await?;
     let presence = tables.presence().await?;
     let options = found_options(engine, request, &mut tables, &presence).await?;
     let values = merged(&options, &presence);
@@ -101,14 +101,14 @@ pub(super) async fn read(engine: &Engine<'_>, request: &Request, summary: &mut S
 async fn flatten(
     engine: &Engine<'_>,
     request: &Request,
-    place: Place,
+    files: InputFiles,
     summary: &mut Summary,
-) -> Result<Place> {
+) -> Result<InputFiles> {
     // Which tables there will be is not known yet.
     let all = request.source.description.tables.keys();
     let all = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
     let needed = needed_tables(engine, request, &merged(&request.options, &all)).await?;
-    let (flat, found) = fhir::flatten(engine, &request.source, &place, &needed).await?;
+    let (flat, found) = fhir::flatten(engine, &request.source, &files, &needed).await?;
     (summary.resources, summary.files_empty) = (found.resources, found.files_empty);
     summary.unreadable = found.unreadable;
     Ok(flat)
@@ -136,7 +136,7 @@ async fn needed_tables(
             engine.outline(query.name, frame.schema().inner().clone())?;
         }
         let refuse =
-            |error: DataFusionError| Error::Source { place: query.file, problem: error.strip_backtrace() };
+            |error: DataFusionError| Error::Source { path: query.file, problem: error.strip_backtrace() };
         needed.extend(Engine::tables_of(frame).map_err(refuse)?);
     }
     Ok(needed)
@@ -152,7 +152,7 @@ async fn found_options(
     let mut options = request.options.clone();
     for (name, choice) in &request.source.description.options {
         if let (true, Some(sql)) = (choice.is_open(&options[name]), &choice.default_sql) {
-            let file = &request.source.place;
+            let file = &request.source.path;
             let values = merged(&options, presence);
             let needed = Engine::tables_of(plan(engine, file, sql, &values).await?)?;
             tables.read(&needed, &values).await?;

@@ -61,7 +61,7 @@ impl Steps<'_> {
             conditionals.join(" UNION ALL ")
         );
         let all = self.engine.sql(&all).await?;
-        let path = self.engine.place("prior.parquet");
+        let path = self.engine.temporary_path("prior.parquet");
         self.engine.write("writing the prior", all, &path.display().to_string()).await?;
         Ok(path)
     }

@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use crate::columns::data_type;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::files::{File, Place};
+use crate::files::{File, InputFiles};
 use crate::source::{Column, ColumnKind, Source, Table, Value};
 use crate::sql::named;
 
@@ -23,7 +23,7 @@ pub(crate) use reader::is_utf16;
 /// How the user's tables differ from what the source expects.
 #[derive(Debug, Clone, Default)]
 pub struct Differences {
-    /// Other places of tables.
+    /// Other paths of tables.
     pub tables: BTreeMap<String, String>,
     /// Other names of columns, as `column` or `table.column`.
     pub columns: BTreeMap<String, String>,
@@ -57,7 +57,7 @@ pub(crate) fn outline(engine: &Engine<'_>, source: &Source) -> Result<()> {
 pub(crate) struct Tables<'a> {
     engine: &'a Engine<'a>,
     source: &'a Source,
-    place: Place,
+    input: InputFiles,
     differences: &'a Differences,
     /// Those that were read, or found missing.
     read: BTreeSet<String>,
@@ -81,7 +81,7 @@ impl<'a> Tables<'a> {
     pub(crate) async fn new(
         engine: &'a Engine<'a>,
         source: &'a Source,
-        place: Place,
+        input: InputFiles,
         differences: &'a Differences,
     ) -> Result<Self> {
         let tables = &source.description.tables;
@@ -91,7 +91,7 @@ impl<'a> Tables<'a> {
             return Err(Error::Choice { name, value, allowed: known.join(", ") });
         }
         let (read, heeded, counted) = (BTreeSet::new(), BTreeSet::new(), Counted::default());
-        let mut tables = Tables { engine, source, place, differences, read, heeded, single: None, counted };
+        let mut tables = Tables { engine, source, input, differences, read, heeded, single: None, counted };
         tables.single = tables.single().await?.map(str::to_owned);
         Ok(tables)
     }
@@ -125,8 +125,8 @@ impl<'a> Tables<'a> {
         let files = self.files(name, table).await?;
         let files = match &table.one_per {
             Some(option) => {
-                let place = self.differences.tables.get(name).unwrap_or(&self.place.name);
-                one_of_several(place, name, option, options.get(option), files)?
+                let path = self.differences.tables.get(name).unwrap_or(&self.input.name);
+                one_of_several(path, name, option, options.get(option), files)?
             }
             None => files,
         };
@@ -170,20 +170,20 @@ impl<'a> Tables<'a> {
             let mut others = tables.keys().filter(|other| *other != name).flat_map(|other| names(other));
             others.any(|other| other.eq_ignore_ascii_case(near))
         };
-        let mut near = self.place.near(&names(name));
+        let mut near = self.input.near(&names(name));
         near.retain(|near| !is_other(near));
-        let (place, found) = (self.place.name.clone(), self.place.names());
-        Error::MissingTable { place, table: name.into(), names: names(name), near, found }
+        let (path, found) = (self.input.name.clone(), self.input.names());
+        Error::MissingTable { path, table: name.into(), names: names(name), near, found }
     }
 
     /// The files of a table, if it is there.
     async fn files(&self, name: &str, table: &Table) -> Result<Vec<File>> {
-        let place = &self.place;
+        let input = &self.input;
         let own = [name.to_owned()];
         match self.differences.tables.get(name) {
-            Some(elsewhere) => match place.table(name, std::slice::from_ref(elsewhere))? {
-                files if files.is_empty() || place.is_file => {
-                    let files = Place::list(&self.engine.context, elsewhere).await?.all();
+            Some(elsewhere) => match input.table(name, std::slice::from_ref(elsewhere))? {
+                files if files.is_empty() || input.is_file => {
+                    let files = InputFiles::list(&self.engine.context, elsewhere).await?.all();
                     if files.is_empty() {
                         return Err(Error::Empty { file: elsewhere.clone() });
                     }
@@ -191,16 +191,16 @@ impl<'a> Tables<'a> {
                 }
                 files => Ok(files),
             },
-            None if place.is_file && self.single.as_deref() != Some(name) => Ok(vec![]),
-            None if place.is_file => Ok(place.all()),
-            None if table.files.is_empty() => place.table(name, &own),
-            None => place.table(name, &table.files),
+            None if input.is_file && self.single.as_deref() != Some(name) => Ok(vec![]),
+            None if input.is_file => Ok(input.all()),
+            None if table.files.is_empty() => input.table(name, &own),
+            None => input.table(name, &table.files),
         }
     }
 
     /// The table that a single file is: the only one that is needed; or of several the one that its name or its columns fit.
     async fn single(&self) -> Result<Option<&'a str>> {
-        if !self.place.is_file {
+        if !self.input.is_file {
             return Ok(None);
         }
         let description = &self.source.description;
@@ -212,14 +212,14 @@ impl<'a> Tables<'a> {
             _ => return Ok(None),
         }
         for name in &description.any_of {
-            if self.place.is_called(&description.tables[name].files) {
+            if self.input.is_called(&description.tables[name].files) {
                 return Ok(Some(name));
             }
         }
         for name in &description.any_of {
             let table = &description.tables[name];
             let reader = Reader { engine: self.engine, name, table, differences: self.differences };
-            if reader.fits(&self.place.all()).await? {
+            if reader.fits(&self.input.all()).await? {
                 return Ok(Some(name));
             }
         }
@@ -245,8 +245,8 @@ impl<'a> Tables<'a> {
             any_found |= !self.files(name, &description.tables[name]).await?.is_empty();
         }
         if !any_found {
-            let (place, found) = (self.place.name.clone(), self.place.names());
-            return Err(Error::MissingTables { place, tables: any_of.clone(), found });
+            let (path, found) = (self.input.name.clone(), self.input.names());
+            return Err(Error::MissingTables { path, tables: any_of.clone(), found });
         }
         Ok(self.counted)
     }
@@ -260,7 +260,7 @@ fn is_column(given: &str, name: &str, table: &Table) -> bool {
 
 /// Those files of a folder that an option chooses, if there are several to choose from.
 fn one_of_several(
-    place: &str,
+    path: &str,
     table: &str,
     option: &str,
     chosen: Option<&Value>,
@@ -269,9 +269,9 @@ fn one_of_several(
     let found: BTreeSet<&str> = files.iter().map(File::part).collect();
     let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
     let Some(Value::Text(chosen)) = chosen else {
-        let (place, table, option) = (place.into(), table.into(), option.into());
+        let (path, table, option) = (path.into(), table.into(), option.into());
         return if found.len() > 1 {
-            Err(Error::OneOfSeveral { place, table, option, found })
+            Err(Error::OneOfSeveral { path, table, option, found })
         } else {
             Ok(files)
         };
@@ -307,13 +307,13 @@ fn is_index(name: &str, position: usize) -> bool {
 /// A file of labels, as the table `given_labels` with `given_id` and a boolean per label.
 pub(crate) async fn register_labels(
     engine: &Engine<'_>,
-    place: &str,
+    path: &str,
     differences: &Differences,
     taken: &[String],
     reserved: &[&str],
 ) -> Result<Labels> {
-    let files = Place::list(&engine.context, place).await?.all();
-    let Some(file) = files.first() else { return Err(Error::Empty { file: place.into() }) };
+    let files = InputFiles::list(&engine.context, path).await?.all();
+    let Some(file) = files.first() else { return Err(Error::Empty { file: path.into() }) };
     let id = Column { kind: ColumnKind::Id, optional: false, aliases: vec![] };
     let mut table = Table {
         files: vec![],
@@ -362,8 +362,8 @@ pub(crate) async fn register_labels(
 /// A table that comes with the source, as a file.
 async fn builtin_file(engine: &Engine<'_>, source: &Source, builtin: &str) -> Result<File> {
     let text = source.builtin_text(builtin)?;
-    let path = engine.place(builtin);
+    let path = engine.temporary_path(builtin);
     std::fs::write(&path, text).map_err(|error| Error::system("write", &path, error))?;
-    let place = Place::list(&engine.context, &path.display().to_string()).await?;
-    Ok(place.all().remove(0))
+    let listed = InputFiles::list(&engine.context, &path.display().to_string()).await?;
+    Ok(listed.all().remove(0))
 }

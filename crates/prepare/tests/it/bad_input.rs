@@ -1,4 +1,4 @@
-//! What is wrong is said in one line with its place, and nothing is left on disk.
+//! What is wrong is said in one line with its position, and nothing is left on disk.
 
 use std::io::Write;
 use std::path::Path;
@@ -123,8 +123,8 @@ fn a_stay_that_occurs_twice_is_placed() {
         ],
     );
     let said = failure(home.path(), "eicu eicu --out data");
-    let place = "error: eicu/patient.csv: row 3: column `patientunitstayid`: ";
-    let expected = format!("{place}is that of an earlier row; each may occur once\n");
+    let column = "error: eicu/patient.csv: row 3: column `patientunitstayid`: ";
+    let expected = format!("{column}is that of an earlier row; each may occur once\n");
     assert!(said.starts_with(&expected), "{said}");
 }
 
@@ -424,8 +424,8 @@ async fn times_that_are_too_far_away_are_counted() {
         "{HEADER},time\n1,s,dx,c,2020-01-01\n1,s,rx,c,9999-12-31\n1,s,dx,c,12020-01-01\n1,s,rx,c,262000-01-01\n"
     );
     write(home.path(), &[("c/events.csv", &rows)]);
-    for place in ["p", "c"] {
-        let counts = super::json(home.path(), &format!("events {place} --dry-run"));
+    for path in ["p", "c"] {
+        let counts = super::json(home.path(), &format!("events {path} --dry-run"));
         assert_eq!(counts["tables"]["events"], serde_json::json!({"rows": 4, "unreadable": 2, "events": 2}));
     }
 }
@@ -620,7 +620,7 @@ fn a_missing_table_says_what_is_expected_and_what_is_like_it() {
             ("far/weather.csv", "id\n1\n"),
         ],
     );
-    for (place, found, hint) in [
+    for (path, found, hint) in [
         ("near", "labs, unit_stay", "is it `unit_stay`? then say so: --table stays=unit_stay"),
         ("below", "2020", "is it `2020/unit_stays`? then say so: --table stays=2020/unit_stays"),
         (
@@ -629,11 +629,11 @@ fn a_missing_table_says_what_is_expected_and_what_is_like_it() {
             "expected a file `unit_stays` as .csv, .csv.gz or .parquet, or a folder of such files; or say where it is: --table stays=PATH",
         ),
     ] {
-        let said = failure(home.path(), &format!("sql {place} --source mine --dry-run"));
+        let said = failure(home.path(), &format!("sql {path} --source mine --dry-run"));
         assert_eq!(
             said,
             format!(
-                "error: {place} has no table `stays`, which is called `unit_stays` or `*_stays_*`; it has: {found}\nhint: {hint}\n"
+                "error: {path} has no table `stays`, which is called `unit_stays` or `*_stays_*`; it has: {found}\nhint: {hint}\n"
             )
         );
     }

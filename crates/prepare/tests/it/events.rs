@@ -126,9 +126,9 @@ fn a_user_can_bring_a_source_of_their_own() {
 fn many() -> String {
     let mut text = "encounter_id,subject_id,kind,code,numeric_value\n".to_owned();
     for visit in 0..400_u32 {
-        for place in 0..visit % 7 + 2 {
-            let code = (visit * 31 + place * place * 17) % 23;
-            let kind = ["dx", "rx", "lab"][(place % 3) as usize];
+        for number in 0..visit % 7 + 2 {
+            let code = (visit * 31 + number * number * 17) % 23;
+            let kind = ["dx", "rx", "lab"][(number % 3) as usize];
             text +=
                 &format!("v{visit},s{},{kind},{kind}{code},{}\n", visit / 3, f64::from(visit * 7 % 13) / 4.0);
         }
@@ -200,7 +200,7 @@ fn check_bounds(home: &Path, flags: &str) {
     let bounds = &dataset.manifest().source.findings["lab_bounds"];
     let split = Split::by_hash(0, By::Subject);
     let training: BTreeSet<String> = (dataset.encounters().unwrap().map(Result::unwrap))
-        .filter(|encounter| split.part(encounter) == gct::split::Part::Train)
+        .filter(|encounter| split.part(encounter) == gct::split::SplitPart::Train)
         .map(|encounter| encounter.id.as_str().to_owned())
         .collect();
     assert!(bounds.as_object().unwrap().len() > 5, "{flags}");

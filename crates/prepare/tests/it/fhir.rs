@@ -374,7 +374,7 @@ fn a_place_without_encounters_says_what_it_has() {
             ("odd/a.ndjson", "{\"resourceType\": \"JohnSmith\", \"id\": \"1\"}"),
         ],
     );
-    for (place, expected) in [
+    for (path, expected) in [
         ("other", "error: other has no resource `Encounter`; it has: Organization, Patient"),
         ("none", "error: none/a.json: line 1: expected a FHIR resource"),
         ("csv", "error: csv has no resource `Encounter`; it has: nothing"),
@@ -383,7 +383,7 @@ fn a_place_without_encounters_says_what_it_has() {
         ("empty", "error: empty has no resource `Encounter`; it has: nothing"),
         ("odd", "error: odd has no resource `Encounter`; it has: nothing"),
     ] {
-        assert_eq!(failure(home.path(), &format!("fhir {place} --out data")), expected);
+        assert_eq!(failure(home.path(), &format!("fhir {path} --out data")), expected);
     }
 }
 

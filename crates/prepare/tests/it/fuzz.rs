@@ -93,10 +93,10 @@ fn bases() -> Vec<Base> {
 fn parquet(events: &str) -> Vec<u8> {
     use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
     let rows: Vec<Vec<&str>> = events.lines().map(|line| line.split(',').collect()).collect();
-    let column = |place: usize| -> ArrayRef {
-        std::sync::Arc::new(rows[1..].iter().map(|row| Some(row[place])).collect::<StringArray>())
+    let column = |index: usize| -> ArrayRef {
+        std::sync::Arc::new(rows[1..].iter().map(|row| Some(row[index])).collect::<StringArray>())
     };
-    let columns = rows[0].iter().enumerate().map(|(place, name)| ((*name).to_owned(), column(place)));
+    let columns = rows[0].iter().enumerate().map(|(index, name)| ((*name).to_owned(), column(index)));
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let mut bytes = vec![];
     let mut writer =
@@ -157,9 +157,9 @@ fn damaged_tables_are_refused_or_counted() {
         let victim = random.random_range(0..base.files.len());
         let home = tempfile::tempdir().unwrap();
         let mut damaged = vec![];
-        for (place, (name, bytes)) in base.files.iter().enumerate() {
+        for (index, (name, bytes)) in base.files.iter().enumerate() {
             let mut bytes = bytes.clone();
-            if place == victim {
+            if index == victim {
                 damage(&mut bytes, &mut random);
                 damaged.clone_from(&bytes);
             }

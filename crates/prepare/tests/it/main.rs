@@ -37,15 +37,15 @@ fn json(folder: &Path, line: &str) -> serde_json::Value {
 
 /// Real public data, if the machine has it.
 fn test_data(name: &str) -> Option<PathBuf> {
-    let place = std::env::var_os("GCT_TEST_DATA").map(|data| PathBuf::from(data).join(name));
-    if place.as_ref().is_none_or(|place| !place.exists()) {
+    let path = std::env::var_os("GCT_TEST_DATA").map(|data| PathBuf::from(data).join(name));
+    if path.as_ref().is_none_or(|path| !path.exists()) {
         #[allow(clippy::print_stderr)]
         {
             eprintln!("skipped: GCT_TEST_DATA does not say where {name} is");
         }
         return None;
     }
-    place
+    path
 }
 
 /// Writes files with these names and contents.

@@ -1,7 +1,7 @@
 use gct::dataset::Dataset;
 use gct::experiment::{self, Experiment, Share};
 use gct::job::Job;
-use gct::record::Part;
+use gct::record::SplitPart;
 use gct::split::{self, By};
 use serde_json::json;
 
@@ -138,7 +138,7 @@ fn splits_are_those_of_the_source() {
     assert_eq!(counts["dropped"], json!({"other_split": 1}));
     let dataset = Dataset::open(&home.path().join("data")).unwrap();
     let parts: Vec<_> = dataset.encounters().unwrap().map(|encounter| encounter.unwrap().part).collect();
-    let [train, validation, test] = [Part::Train, Part::Validation, Part::Test].map(Some);
+    let [train, validation, test] = [SplitPart::Train, SplitPart::Validation, SplitPart::Test].map(Some);
     assert_eq!(parts, [validation, validation, test, train]);
     // No seed and no stratification changes it.
     let split = split::Settings { seed: 1, ..Default::default() };
@@ -232,21 +232,21 @@ fn labels_of_several_tasks_are_not_mixed() {
             ("shards/labels/tuning/part-00001.csv", &back),
         ],
     );
-    for (place, mortality) in [("folders", "mortality/icu"), ("files", "mortality")] {
-        let said = prepare(home.path(), &format!("meds {place} --out data")).assert().code(2);
+    for (path, mortality) in [("folders", "mortality/icu"), ("files", "mortality")] {
+        let said = prepare(home.path(), &format!("meds {path} --out data")).assert().code(2);
         assert_eq!(
             String::from_utf8(said.get_output().stderr.clone()).unwrap(),
             format!(
-                "error: {place} has several tables `task_labels`, one per task: {mortality}, readmission\n\
+                "error: {path} has several tables `task_labels`, one per task: {mortality}, readmission\n\
                  hint: say which one is meant: --task {mortality}\n"
             )
         );
         // A folder of tasks is named by its beginning.
-        let one = json(home.path(), &format!("meds {place} --task mortality --dry-run --min-codes 0"));
+        let one = json(home.path(), &format!("meds {path} --task mortality --dry-run --min-codes 0"));
         assert_eq!((&one["encounters_kept"], &one["options"]["task"]), (&json!(1), &json!("mortality")));
-        let other = json(home.path(), &format!("meds {place} --task readmission --dry-run --min-codes 0"));
+        let other = json(home.path(), &format!("meds {path} --task readmission --dry-run --min-codes 0"));
         assert_eq!((&other["encounters_kept"], &other["labels"]), (&json!(2), &json!({"boolean_value": 1})));
-        let said = prepare(home.path(), &format!("meds {place} --task death --dry-run")).assert().code(2);
+        let said = prepare(home.path(), &format!("meds {path} --task death --dry-run")).assert().code(2);
         assert_eq!(
             String::from_utf8(said.get_output().stderr.clone()).unwrap(),
             format!(
@@ -322,7 +322,7 @@ fn a_stay_is_open_until_the_next_boundary() {
         [3, 5, 9, 11]
             .iter()
             .enumerate()
-            .map(|(place, day)| format!("1:{} of 1: ICD10CM/{day} | RxNorm/{day} | ", place + 1))
+            .map(|(index, day)| format!("1:{} of 1: ICD10CM/{day} | RxNorm/{day} | ", index + 1))
             .collect::<Vec<_>>()
     );
     assert_eq!(counts["events_dropped"], json!({"no_encounter": 4, "visit_boundary": 9}));

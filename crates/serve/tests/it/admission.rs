@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use gct::infer::Which;
 use gct::job::Job;
 use gct::report::Options;
-use gct::split::Part;
+use gct::split::SplitPart;
 use gct_serve::{Bound, Error, Page, Server, Settings, Token};
 
 use crate::home::{Home, Served, home};
@@ -118,7 +118,7 @@ fn the_page_is_served_with_its_own_policy_and_explains_its_encounters() {
     let run = home.run("diagnosis_treatment");
     let dataset = run.dataset().unwrap();
     let options = Options { encounters: 4, ..Options::default() };
-    let page = Page::gather(&run, &dataset, Which::Part(Part::Test), options, &Job::silent()).unwrap();
+    let page = Page::gather(&run, &dataset, Which::Part(SplitPart::Test), options, &Job::silent()).unwrap();
     let served = Served::with(run, |_| {}, Some(page));
     let get = |path: &str| served.client().get(path);
     assert!(get("/").text().contains(r#"{"live":true}"#));

@@ -41,8 +41,8 @@ fn of_64_connections_at_once_each_gets_its_own_answers() {
             let (served, requests, alone) = (&served, &requests, &alone);
             scope.spawn(move || {
                 let mut client = served.client();
-                for place in (start..start + 20).map(|place| place % 64) {
-                    assert_eq!(ask(&mut client, &requests[place]), alone[place]);
+                for index in (start..start + 20).map(|index| index % 64) {
+                    assert_eq!(ask(&mut client, &requests[index]), alone[index]);
                 }
             });
         }
