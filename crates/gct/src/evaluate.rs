@@ -36,13 +36,13 @@ pub struct Evaluation {
     /// The metrics of each label, if there are several.
     pub labels: Vec<(String, Scores)>,
     /// How near attention is to the truth, where both are known.
-    pub structure: Option<Structure>,
+    pub structure: Option<StructureScores>,
 }
 
 /// Attention beside the normalised true adjacency, D^-1 (A + I), in nats: for each block the mean over encounters of the mean over
 /// nodes. Logarithms are of numbers to which 1e-12 was added.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Structure {
+pub struct StructureScores {
     /// KL(attention || truth): what fits the paper's table.
     pub kl_attention_truth: PerBlock,
     /// KL(truth || attention): what the paper's text says.
@@ -243,7 +243,7 @@ pub(crate) fn validate(predictor: &Predictor<'_>, encounters: &[Encounter]) -> R
     Ok(tally.finish(&Bootstrap { replicates: 0, seed: 0 }).0)
 }
 
-/// Sums for [`Structure`], over encounters.
+/// Sums for [`StructureScores`], over encounters.
 #[derive(Default)]
 struct Structures {
     encounters: u64,
@@ -274,11 +274,11 @@ impl Structures {
         }
     }
 
-    fn finish(self) -> Option<Structure> {
+    fn finish(self) -> Option<StructureScores> {
         let metric = |index: usize| {
             PerBlock::new(self.sums.iter().map(|sums| Some(sums[index] / self.encounters as f64)).collect())
         };
-        (self.encounters > 0 && !self.sums.is_empty()).then(|| Structure {
+        (self.encounters > 0 && !self.sums.is_empty()).then(|| StructureScores {
             kl_attention_truth: metric(0),
             kl_truth_attention: metric(1),
             entropy: metric(2),

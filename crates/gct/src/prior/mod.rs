@@ -627,7 +627,13 @@ mod tests {
             treatment_lab: pairs(&ML),
         };
         for visit in &golden.visits {
-            let encounter = encounter(&visit.dx, &visit.proc, &visit.lab);
+            // In the order of the other implementation.
+            let codes = PerKind {
+                diagnosis: visit.dx.clone(),
+                treatment: visit.proc.clone(),
+                lab: visit.lab.clone(),
+            };
+            let encounter = Encounter { codes, ..Encounter::new(PerKind::default()) };
             let hide = |rule| Some(Hidden { position: visit.mask_pos - 1, rule });
             for (hidden, expected) in [
                 (None, &visit.P),

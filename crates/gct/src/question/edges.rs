@@ -9,7 +9,7 @@ use super::answer::{Answer, probability};
 use super::head::HeadConfig;
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
-use crate::graph::{self, Link, NodeRanges};
+use crate::graph::{self, Link, NodeKind, NodeRanges};
 use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
@@ -72,7 +72,7 @@ pub(super) fn links(sample: &Sample<'_>, logits: &[f32]) -> Vec<Link> {
 fn name<'a>(encounter: &Encounter, node: usize, vocabulary: &'a Vocabulary) -> (&'static str, &'a str) {
     match graph::code_of(encounter, node) {
         Some((kind, id)) => (kind.name(), &vocabulary[kind][id as usize].code),
-        None => ("visit", "visit"),
+        None => (NodeKind::Visit.name(), NodeKind::Visit.name()),
     }
 }
 
@@ -86,18 +86,18 @@ pub(super) fn answers(
 ) -> Vec<Answer> {
     let encounter = sample.encounter();
     let (nodes, adjacency) = (NodeRanges::of(encounter), graph::adjacency(encounter));
-    let mut connected: Vec<(usize, usize, f64)> = graph::pairs(nodes.len())
+    let mut connected: Vec<Link> = graph::pairs(nodes.len())
         .zip(logits)
         .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
-        .map(|((i, j), logit)| (i, j, probability(*logit)))
+        .map(|((from, to), logit)| Link { from, to, weight: probability(*logit) })
         .collect();
-    connected.sort_by(|a, b| b.2.total_cmp(&a.2));
-    let answer = |&(i, j, probability): &(usize, usize, f64)| {
-        let [(_, cause), (_, effect)] = [i, j].map(|node| name(encounter, node, vocabulary));
+    connected.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let answer = |&Link { from, to, weight }: &Link| {
+        let [(_, cause), (_, effect)] = [from, to].map(|node| name(encounter, node, vocabulary));
         Answer {
             what: format!("{cause} - {effect}"),
-            probability,
-            truth: adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]),
+            probability: weight,
+            truth: adjacency.as_ref().map(|edges| edges[from * nodes.len() + to]),
         }
     };
     connected.iter().take(most).map(answer).collect()
