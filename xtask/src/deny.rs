@@ -1,5 +1,5 @@
-//! `cargo deny`: licences, banned crates and sources of all dependencies, by `deny.toml`; and known vulnerabilities,
-//! where their database can be reached.
+//! `cargo deny`: licences, banned crates and sources of all dependencies, by `deny.toml`; and known
+//! vulnerabilities, where their database can be reached.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// The program, in the folder of build results. Unoptimised it is built in a minute and checks in three seconds.
+/// The program, in the folder of build results. Unoptimised it is built in a minute and checks in three
+/// seconds.
 fn installed() -> Result<PathBuf> {
     let tools = target().join("tools");
     let program = tools.join("bin").join("cargo-deny");

@@ -27,11 +27,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must pass: format, lints, tidy, Rust tests, Python tests, a walk through the page in a browser
+    /// Everything that must pass: format, lints, tidy, Rust tests, Python tests, a walk through the page in a
+    /// browser
     Test(test::Arguments),
     /// The rules of the house that no compiler checks: module order, paths in documents
     Tidy,
-    /// Kill every command that writes, damage every file that is read, send odd requests, and list what came of it
+    /// Kill every command that writes, damage every file that is read, send odd requests, and list what came
+    /// of it
     Torture(torture::Arguments),
     /// Speed and memory, side by side with a peer
     Bench(bench::Arguments),

@@ -65,7 +65,8 @@ impl Drop for Serving {
     }
 }
 
-/// Sends a signal to a process or, if the number is negative, to a group of them. One that has ended takes none.
+/// Sends a signal to a process or, if the number is negative, to a group of them. One that has ended takes
+/// none.
 pub(crate) fn signal(name: &str, process: i64) -> Result<()> {
     let mut kill = Command::new("kill");
     kill.args(["-s", name, "--", &process.to_string()])

@@ -20,8 +20,8 @@ pub(crate) struct Arguments {
     no_registry: bool,
 }
 
-/// `gct-prepare` is checked with its clouds, and tested without them. Features that differed between the checks would
-/// have the whole query engine checked twice.
+/// `gct-prepare` is checked with its clouds, and tested without them. Features that differed between the
+/// checks would have the whole query engine checked twice.
 const FEATURES: [&str; 2] = ["--features", "gct-prepare/cloud"];
 
 fn run_step(name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -50,7 +50,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         execute(cargo().args(rustdoc).args(FEATURES).env("RUSTDOCFLAGS", "--deny warnings"))
     })?;
     run_step("Rust tests", || execute(cargo().args(["test", "--workspace", "--locked"])))?;
-    // The tests before have built the programs. Asking for them alone would build the query engine once more, with other features.
+    // The tests before have built the programs. Asking for them alone would build the query engine once more,
+    // with other features.
     let debug = target().join("debug");
     run_step("torture, a short round", || torture::short_round(&debug))?;
     if arguments.no_browser {

@@ -95,7 +95,8 @@ fn declared_modules(source: &str) -> Result<Vec<String>> {
     Ok(names.collect())
 }
 
-/// The references in a source file that point down the list of modules. Comments and strings are no references.
+/// The references in a source file that point down the list of modules. Comments and strings are no
+/// references.
 fn wrong_way(source: &str, file: &[String], modules: &[String]) -> Result<Vec<String>> {
     let mut references = Vec::new();
     collect_references(&tokens(source)?, file, &mut references);
@@ -112,7 +113,8 @@ fn wrong_way(source: &str, file: &[String], modules: &[String]) -> Result<Vec<St
     Ok(problems.collect())
 }
 
-/// Every first name below the crate's root that is reached by `crate::` or by climbing up with `super::`, with its line.
+/// Every first name below the crate's root that is reached by `crate::` or by climbing up with `super::`,
+/// with its line.
 fn collect_references(tokens: &[TokenTree], module: &[String], found: &mut Vec<(String, usize)>) {
     let mut at = 0;
     while at < tokens.len() {
@@ -260,7 +262,8 @@ fn missing_paths(document: &Path) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// What looks like a path of the repository: it starts with one of our folders, or is a link without a scheme.
+/// What looks like a path of the repository: it starts with one of our folders, or is a link without a
+/// scheme.
 fn named_paths(line: &str) -> Vec<&str> {
     let quoted = line.split('`').skip(1).step_by(2).filter(|text| {
         let ours =

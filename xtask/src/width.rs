@@ -1,5 +1,5 @@
-//! Lines of Rust and Markdown have at most 110 columns. Exempt is what cannot be broken without changing it: text in
-//! quotes, tables, links and output.
+//! Lines of Rust and Markdown have at most 110 columns. Exempt is what cannot be broken without changing it:
+//! text in quotes, tables, links and output.
 
 use std::collections::BTreeMap;
 

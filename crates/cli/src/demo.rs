@@ -132,8 +132,8 @@ fn whole(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&text)?)
 }
 
-/// Refuses settings that make no sense; and, before anything is written, a folder in which something else than a demo stands where
-/// one would be: what a user made is not begun anew.
+/// Refuses settings that make no sense; and, before anything is written, a folder in which something else
+/// than a demo stands where one would be: what a user made is not begun anew.
 fn check(arguments: &Arguments) -> Result<()> {
     let out = &arguments.out;
     let foreign = |name: &str| {
@@ -230,7 +230,8 @@ fn train(
     Ok(Trained { run, evaluation, encounters_per_second })
 }
 
-/// The paper's settings are for a million steps. For so few, learning is faster, slows down at the end, and drops nothing.
+/// The paper's settings are for a million steps. For so few, learning is faster, slows down at the end, and
+/// drops nothing.
 fn settings(name: &str, steps: u64) -> Result<Settings> {
     let mut settings = Settings::paper(Question::Edges, name, gct::synth::SOURCE)?;
     settings.steps = steps;

@@ -57,7 +57,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     side_by_side: Option<u16>,
 
-    /// One setting of every trial, by the name that `gct train --show-config --task TASK` prints; may be repeated
+    /// One setting of every trial, by the name that `gct train --show-config --task TASK` prints; may be
+    /// repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 

@@ -1,4 +1,5 @@
-//! The command `gct`. Each subcommand is a file of its own; what it does is in the library, what it says is here.
+//! The command `gct`. Each subcommand is a file of its own; what it does is in the library, what it says is
+//! here.
 //!
 //! Exit codes: 0 done; 2 failed; 130 interrupted. Data goes to standard output,
 //! everything else to standard error.

@@ -44,8 +44,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P")]
     min_probability: Option<f64>,
 
-    /// For labels: write the columns of the MEDS prediction schema and no other, as meds-evaluation takes them; encounters
-    /// without a known label are left out
+    /// For labels: write the columns of the MEDS prediction schema and no other, as meds-evaluation takes
+    /// them; encounters without a known label are left out
     #[arg(long)]
     meds: bool,
 

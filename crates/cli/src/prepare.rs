@@ -1,5 +1,5 @@
-//! `gct prepare`: runs the program `gct-prepare` beside this one, as git and cargo run theirs. It holds a query engine, which takes
-//! longer to build than everything else together.
+//! `gct prepare`: runs the program `gct-prepare` beside this one, as git and cargo run theirs. It holds a
+//! query engine, which takes longer to build than everything else together.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 
 use crate::terminal::refusal;
 
-/// The paper's settings for a task and a model, which flags, the file or a `--set` name, with everything else on top
-/// of them.
+/// The paper's settings for a task and a model, which flags, the file or a `--set` name, with everything else
+/// on top of them.
 pub(crate) fn training(
     arguments: &SettingsArguments,
     task: Option<&str>,

@@ -18,8 +18,8 @@ enum Instead {
 
 use Instead::{Flag, Setting, Switch, Words};
 
-/// Names of flags, the commands that they are given to, or none for all, and what these have instead. The first row
-/// that fits counts.
+/// Names of flags, the commands that they are given to, or none for all, and what these have instead. The
+/// first row that fits counts.
 type Row = (&'static [&'static str], &'static [&'static str], Instead);
 
 /// The commands with settings of a training.

@@ -1,4 +1,5 @@
-//! What the commands say alike, beside what is in `gct-terminal`: errors of the library, and the progress of a training.
+//! What the commands say alike, beside what is in `gct-terminal`: errors of the library, and the progress of
+//! a training.
 
 use std::borrow::Cow;
 use std::fmt;

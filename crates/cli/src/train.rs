@@ -64,8 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     split_seed: Option<u64>,
 
-    /// A table of conditional probabilities that P is made of, as `gct prior --out` writes it [default: those of the
-    /// training split]
+    /// A table of conditional probabilities that P is made of, as `gct prior --out` writes it [default: those
+    /// of the training split]
     #[arg(long, value_name = "FILE")]
     prior: Option<PathBuf>,
 

@@ -86,7 +86,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     space: Option<PathBuf>,
 
-    /// Trials at the same time [default: one for every four threads]; with several, results depend on which ends first
+    /// Trials at the same time [default: one for every four threads]; with several, results depend on which
+    /// ends first
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     side_by_side: Option<u16>,
 

@@ -1,8 +1,9 @@
 //! How many encounters per second a training step and an evaluation handle, for `cargo xtask bench train`.
 //!
-//! `bench_train FOLDER [MODEL ...]` prints one JSON object: for each model and task `train` and `evaluate` in encounters/s, and for
-//! GCT also what its products alone would reach, what the processor can do at most, and the latency of one encounter.
-//! `bench_train FOLDER --steps N` trains GCT for N steps instead, and prints how much memory it had on the way.
+//! `bench_train FOLDER [MODEL ...]` prints one JSON object: for each model and task `train` and `evaluate` in
+//! encounters/s, and for GCT also what its products alone would reach, what the processor can do at most, and
+//! the latency of one encounter. `bench_train FOLDER --steps N` trains GCT for N steps instead, and prints
+//! how much memory it had on the way.
 
 use std::path::Path;
 use std::time::Instant;
@@ -111,7 +112,8 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
             learner.step(data.batch(at), Learning::new(5e-4, at as u32));
         }
     });
-    // What `gct evaluate` and `gct predict` do with encounters that they have read: made examples of, P included, and answered.
+    // What `gct evaluate` and `gct predict` do with encounters that they have read: made examples of, P
+    // included, and answered.
     let predictor = data.predictor(learner.model(), head);
     let evaluate = rate(data.encounters.len(), || {
         let answers = predictor.answers(&predictor.samples(&data.encounters)).expect("the weights are small");
@@ -147,8 +149,8 @@ fn rate(encounters: usize, mut run: impl FnMut()) -> f64 {
 /// Outputs of the linear layers of GCT's three blocks: value; query, key and value; two layers of every MLP.
 const LAYERS: [usize; 9] = [WIDTH, WIDTH, WIDTH, 3 * WIDTH, WIDTH, WIDTH, 3 * WIDTH, WIDTH, WIDTH];
 
-/// Operations of the products of one training step of GCT on graph reconstruction, per encounter: what the model asks for, whatever
-/// the program does.
+/// Operations of the products of one training step of GCT on graph reconstruction, per encounter: what the
+/// model asks for, whatever the program does.
 fn flop_per_step(examples: &[Example]) -> f64 {
     let columns: usize = LAYERS.iter().sum();
     let flop = |example: &Example| {
@@ -156,7 +158,8 @@ fn flop_per_step(examples: &[Example]) -> f64 {
         let pairs = example.allowed.cells().count();
         // Forward, and backward to the inputs and to the weights.
         let linear = 3 * 2 * nodes * WIDTH * columns;
-        // P mixes in block 1, forward and back. In the others scores and mixing are two products, and four back.
+        // P mixes in block 1, forward and back. In the others scores and mixing are two products, and four
+        // back.
         let mixing = (2 + 2 * 6) * 2 * pairs * WIDTH;
         let decoder = 2 * 2 * nodes * nodes * WIDTH;
         (linear + mixing + decoder) as f64

@@ -1,5 +1,5 @@
-//! One `Example` per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are ordered visit,
-//! diagnoses, treatments, labs, as in [`graph`](crate::graph).
+//! One `Example` per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are
+//! ordered visit, diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::prior::{Hidden, MatrixSettings, Prior, PriorSettings};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::sample::Sample;
 
-/// Which row of the embedding table belongs to which code: the visit, then the codes of each kind, then one for a code that
-/// is hidden.
+/// Which row of the embedding table belongs to which code: the visit, then the codes of each kind, then one
+/// for a code that is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbeddingRows {
     vocabulary: PerKind<u32>,

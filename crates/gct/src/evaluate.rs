@@ -1,4 +1,5 @@
-//! How good a model is: metrics with intervals, and how near its attention is to the true structure (Section 4.6).
+//! How good a model is: metrics with intervals, and how near its attention is to the true structure (Section
+//! 4.6).
 
 use serde::Serialize;
 
@@ -39,8 +40,8 @@ pub struct Evaluation {
     pub structure: Option<StructureScores>,
 }
 
-/// Attention beside the normalised true adjacency, D^-1 (A + I), in nats: for each block the mean over encounters of the mean over
-/// nodes. Logarithms are of numbers to which 1e-12 was added.
+/// Attention beside the normalised true adjacency, D^-1 (A + I), in nats: for each block the mean over
+/// encounters of the mean over nodes. Logarithms are of numbers to which 1e-12 was added.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StructureScores {
     /// KL(attention || truth): what fits the paper's table.
@@ -49,14 +50,15 @@ pub struct StructureScores {
     pub kl_truth_attention: PerBlock,
     /// The entropy of attention.
     pub entropy: PerBlock,
-    /// How well attention alone ranks the true edges: average precision over all pairs, each with the mean of both directions, of
-    /// the first [`RANKED`] encounters.
+    /// How well attention alone ranks the true edges: average precision over all pairs, each with the mean of
+    /// both directions, of the first [`RANKED`] encounters.
     pub edges_aucpr: PerBlock,
     /// On how many encounters.
     pub encounters: u64,
 }
 
-/// Encounters whose pairs attention ranks: each pair is kept until all are sorted, for each block, and more would hardly change it.
+/// Encounters whose pairs attention ranks: each pair is kept until all are sorted, for each block, and more
+/// would hardly change it.
 pub const RANKED: u64 = 5000;
 
 /// A metric for each block, and the mean over blocks, where they are defined.
@@ -91,9 +93,10 @@ pub fn run(
 }
 
 impl Run {
-    /// How the model does on encounters in memory, which are in the words of the run, as for [`Run::predict`]. Those whose
-    /// answer is not known, or that cannot be asked about, are left out and counted. Whether the run learned from some of
-    /// them is for the caller to know; intervals are over subjects.
+    /// How the model does on encounters in memory, which are in the words of the run, as for
+    /// [`Run::predict`]. Those whose answer is not known, or that cannot be asked about, are left out and
+    /// counted. Whether the run learned from some of them is for the caller to know; intervals are over
+    /// subjects.
     ///
     /// # Errors
     /// If the run has no model, an encounter is not in the words of the run, or none has an answer.
@@ -122,8 +125,8 @@ pub(crate) struct Inferred<'a> {
 /// Who hears what a model made of each sample.
 pub(crate) type Observe<'o> = Option<&'o mut dyn FnMut(&Inferred<'_>)>;
 
-/// Evaluates the best model of a run. Every sample becomes an example once; `observe`, if there is one, hears what the model made of
-/// each, in the order of the dataset.
+/// Evaluates the best model of a run. Every sample becomes an example once; `observe`, if there is one, hears
+/// what the model made of each, in the order of the dataset.
 pub(crate) fn with(
     run: &Run,
     dataset: &Dataset,
@@ -201,7 +204,8 @@ impl Sums {
     }
 }
 
-/// What a model makes of some samples. Attention is computed where it is compared with true edges, or for all.
+/// What a model makes of some samples. Attention is computed where it is compared with true edges, or for
+/// all.
 fn infer<'a>(
     predictor: &Predictor<'_>,
     samples: &[Sample<'a>],
@@ -315,7 +319,8 @@ fn measure(example: &Example, attentions: &[Vec<f32>]) -> Option<Measured> {
     })
 }
 
-/// The attention of each block over the nodes of an example, the mean over heads; for a convolution, the matrix that it mixes with.
+/// The attention of each block over the nodes of an example, the mean over heads; for a convolution, the
+/// matrix that it mixes with.
 pub(crate) fn attention_of(model: &Frozen<f32>, example: &Example) -> Vec<Vec<f32>> {
     let attentions = model.look(std::slice::from_ref(example), |activations| activations.attentions());
     let mean = |heads: Vec<Vec<Vec<f32>>>| {

@@ -1,4 +1,5 @@
-//! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says of them.
+//! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says
+//! of them.
 
 use std::path::PathBuf;
 
@@ -21,7 +22,8 @@ const SHARE: usize = 16;
 /// Encounters that are in memory at a time.
 pub(crate) const ROUND: usize = 4096;
 
-/// Encounters whose matrices of attention are in memory at a time: each has thousands of numbers in every block.
+/// Encounters whose matrices of attention are in memory at a time: each has thousands of numbers in every
+/// block.
 pub(crate) const LOOKED_AT: usize = 256;
 
 /// Numbers of answers that are in memory at a time.
@@ -45,7 +47,8 @@ impl Which {
         }
     }
 
-    /// The test split of the dataset that a run was trained on, even if it has changed since, and all of any other.
+    /// The test split of the dataset that a run was trained on, even if it has changed since, and all of any
+    /// other.
     pub fn default_for(run: &Run, dataset: &Dataset) -> Self {
         if run.is_of(dataset) { Which::Part(SplitPart::Test) } else { Which::All }
     }
@@ -101,7 +104,8 @@ struct Recognition {
     dataset: PathBuf,
     /// Whether the dataset stands where the one was that was learned from.
     same_path: bool,
-    /// Labels of which one must be known for an encounter to be a test of anything; any will do if there are none.
+    /// Labels of which one must be known for an encounter to be a test of anything; any will do if there are
+    /// none.
     labels: Vec<usize>,
     /// Recognised in the whole dataset.
     found: u64,
@@ -218,8 +222,8 @@ impl Reader {
         })
     }
 
-    /// Makes it a test: if the dataset is not the one that the run was trained on, subjects that the run learned from are
-    /// recognised.
+    /// Makes it a test: if the dataset is not the one that the run was trained on, subjects that the run
+    /// learned from are recognised.
     ///
     /// # Errors
     /// If the run does not know whom it learned from, and they are to be left out.
@@ -248,7 +252,8 @@ impl Reader {
         Ok(self)
     }
 
-    /// Lets encounters pass of which no label of the task is known: a prediction of them is compared with nothing.
+    /// Lets encounters pass of which no label of the task is known: a prediction of them is compared with
+    /// nothing.
     pub(crate) fn of_labels(mut self) -> Self {
         if let Some(recognition) = &mut self.recognition {
             recognition.labels = self.labels.iter().flatten().copied().collect();
@@ -374,13 +379,15 @@ impl<'a> Predictor<'a> {
         self.question
     }
 
-    /// How many samples to ask about at a time: fewer where an answer has a number for each of many diagnoses.
+    /// How many samples to ask about at a time: fewer where an answer has a number for each of many
+    /// diagnoses.
     pub(crate) fn at_once(&self) -> usize {
         let numbers = self.question.answer_len(self.encoding.rows.codes(CodeKind::Diagnosis));
         (NUMBERS / numbers.max(1)).clamp(LOOKED_AT, ROUND)
     }
 
-    /// Whether an encounter can be asked about: a diagnosis must be there to be hidden, and some models must be given the edges.
+    /// Whether an encounter can be asked about: a diagnosis must be there to be hidden, and some models must
+    /// be given the edges.
     pub fn can_ask(&self, encounter: &Encounter) -> bool {
         self.missing(encounter).is_none()
     }
@@ -511,8 +518,8 @@ fn finite(rows: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
     }
 }
 
-/// Calls `each` with some encounters at a time, those that `wanted` wants; returns how many it did not. The next ones are read
-/// meanwhile.
+/// Calls `each` with some encounters at a time, those that `wanted` wants; returns how many it did not. The
+/// next ones are read meanwhile.
 pub(crate) fn in_rounds(
     reader: &mut Reader,
     wanted: impl Fn(&Encounter) -> bool + Sync,

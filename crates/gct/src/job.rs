@@ -106,7 +106,8 @@ impl<'a, E> Job<'a, E> {
         &self.stop
     }
 
-    /// A job inside of this one, which stops with it. Its events are told as those that `outer` makes of them.
+    /// A job inside of this one, which stops with it. Its events are told as those that `outer` makes of
+    /// them.
     pub fn inner<'s, I>(&'s self, outer: impl Fn(I) -> Option<E> + Sync + 's) -> Job<'s, I> {
         Job::new(&self.stop, move |event| {
             if let Some(event) = outer(event) {

@@ -1,9 +1,9 @@
 //! Learns the hidden structure of health-record encounters.
 //!
 //! One encounter (visit) is a graph, visit -> diagnoses -> treatments -> labs, whose edges are usually not
-//! recorded. This library is the Graph Convolutional Transformer (Choi et al., AAAI 2020) with everything around
-//! it: records in, a dataset folder, splits without leaks, the conditional probabilities that guide the model,
-//! training, predictions, explanations, evaluation.
+//! recorded. This library is the Graph Convolutional Transformer (Choi et al., AAAI 2020) with everything
+//! around it: records in, a dataset folder, splits without leaks, the conditional probabilities that guide
+//! the model, training, predictions, explanations, evaluation.
 //!
 //! ```
 //! use gct::dataset::Dataset;
@@ -62,8 +62,8 @@
 //! Results depend on seeds and never on the number of threads. Identifiers of people cannot be printed by
 //! accident, and no error contains one.
 //!
-//! The order of the modules is the table of contents *and* the law: a file uses only modules declared above its
-//! own. `cargo xtask tidy` reads this list and fails on a reference that points down.
+//! The order of the modules is the table of contents *and* the law: a file uses only modules declared above
+//! its own. `cargo xtask tidy` reads this list and fails on a reference that points down.
 
 /// What can go wrong, in the user's words.
 pub mod error;
@@ -92,7 +92,8 @@ pub mod dataset;
 /// Train, validation and test, by subject or by encounter.
 pub mod split;
 
-/// An encounter as a graph: kinds of nodes, true edges, pairs that may be connected, what a model says about them.
+/// An encounter as a graph: kinds of nodes, true edges, pairs that may be connected, what a model says about
+/// them.
 pub mod graph;
 
 /// What is known when a question is asked: encounters of one subject.

@@ -42,7 +42,8 @@ pub struct Layer {
     pub settings: Table,
 }
 
-/// Lays settings over defaults. Each layer is checked by itself, so that a mistake is blamed on the one that it is in.
+/// Lays settings over defaults. Each layer is checked by itself, so that a mistake is blamed on the one that
+/// it is in.
 ///
 /// # Errors
 /// What is wrong, after the name of the layer.
@@ -120,8 +121,8 @@ pub(crate) fn from_json<T: DeserializeOwned>(value: serde_json::Value) -> Result
         .map_err(|error| in_words(&error.path().to_string(), &error.inner().to_string()))
 }
 
-/// Types and values as serde names them, and what they are called outside of Rust. Longer ones come before those that they
-/// begin with.
+/// Types and values as serde names them, and what they are called outside of Rust. Longer ones come before
+/// those that they begin with.
 const WORDS: [(&str, &str); 24] = [
     ("floating point `", "number `"),
     ("integer `", "number `"),

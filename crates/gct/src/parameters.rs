@@ -53,8 +53,9 @@ impl Parameters {
         self.scaled_matrix(name, inputs, outputs, 1.0)
     }
 
-    /// The last matrix of a feed-forward branch that is added to what passes it by. It begins small, so that a model of many layers begins as
-    /// one of few, and what is learned reaches the embedding: see docs/decisions/0012-first-weights.md.
+    /// The last matrix of a feed-forward branch that is added to what passes it by. It begins small, so that
+    /// a model of many layers begins as one of few, and what is learned reaches the embedding: see
+    /// docs/decisions/0012-first-weights.md.
     pub(crate) fn last_of_branch(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
         self.scaled_matrix(name, inputs, outputs, BRANCH)
     }

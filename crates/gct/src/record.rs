@@ -188,7 +188,8 @@ pub struct Encounter {
     pub subject: SubjectId,
     /// When it began, in microseconds since 1970-01-01, where known.
     pub start: Option<i64>,
-    /// The moment up to which its codes were taken, in microseconds since 1970-01-01, where the source has one.
+    /// The moment up to which its codes were taken, in microseconds since 1970-01-01, where the source has
+    /// one.
     pub prediction_time: Option<i64>,
     /// The side of the split that the source put it on, where it says.
     pub part: Option<SplitPart>,
@@ -201,8 +202,8 @@ pub struct Encounter {
 }
 
 impl Encounter {
-    /// An encounter of which nothing but codes is known; they may come in any order and repeatedly. It has no identifiers:
-    /// in a dataset it needs an `id` of its own and a `subject`.
+    /// An encounter of which nothing but codes is known; they may come in any order and repeatedly. It has no
+    /// identifiers: in a dataset it needs an `id` of its own and a `subject`.
     ///
     /// ```
     /// use gct::record::{Encounter, EncounterId, PerKind, SubjectId};

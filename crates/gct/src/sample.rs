@@ -2,7 +2,8 @@
 
 use crate::record::Encounter;
 
-/// Encounters of one subject, oldest first, as far as they are known when a question is asked. The question is about the last one.
+/// Encounters of one subject, oldest first, as far as they are known when a question is asked. The question
+/// is about the last one.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     encounters: &'a [Encounter],
@@ -18,7 +19,8 @@ impl<'a> Sample<'a> {
     /// A sample of encounters of one subject, oldest first.
     ///
     /// # Panics
-    /// If there is no encounter, if they are of several subjects, or if times that are known are not in order.
+    /// If there is no encounter, if they are of several subjects, or if times that are known are not in
+    /// order.
     pub fn with_history(encounters: &'a [Encounter]) -> Self {
         assert!(!encounters.is_empty(), "a question is about an encounter");
         for pair in encounters.windows(2) {

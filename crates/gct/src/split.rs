@@ -190,8 +190,8 @@ impl Split {
         }
     }
 
-    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. The job is told
-    /// how many are done.
+    /// Writes where every encounter of the dataset belongs, as Parquet: `encounter_id`, `part`. The job is
+    /// told how many are done.
     ///
     /// # Errors
     /// If the dataset cannot be read, the file cannot be written, or the job is stopped.

@@ -1,4 +1,5 @@
-//! What a dataset holds, in numbers: the paper's Table 1 for any dataset, and what one should know before training.
+//! What a dataset holds, in numbers: the paper's Table 1 for any dataset, and what one should know before
+//! training.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Synthetic data from settings to a finished folder: draw, write, count the prior, measure the ceiling, in one pass
-//! and in bounded memory.
+//! Synthetic data from settings to a finished folder: draw, write, count the prior, measure the ceiling, in
+//! one pass and in bounded memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;

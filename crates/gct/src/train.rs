@@ -1,7 +1,8 @@
 //! Training, from a dataset to a run folder.
 //!
-//! Everything that is random depends on the seed and the step, and a step gives the same bits with any number of threads. So a run
-//! that was stopped or killed goes on from its last checkpoint and ends with the same weights as one that never was.
+//! Everything that is random depends on the seed and the step, and a step gives the same bits with any number
+//! of threads. So a run that was stopped or killed goes on from its last checkpoint and ends with the same
+//! weights as one that never was.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -80,7 +81,8 @@ pub type MakeLearner<'a> = &'a dyn Fn(Model<f32>, Moments<f32>) -> Box<dyn Learn
 pub struct Execution<'a> {
     /// What makes the steps: the tape, which is the default, or tensors on another device.
     pub learner: MakeLearner<'a>,
-    /// The longest time between checkpoints, which is what a kill can lose; there is one at every validation too.
+    /// The longest time between checkpoints, which is what a kill can lose; there is one at every validation
+    /// too.
     pub checkpoint_every: Duration,
 }
 
@@ -93,11 +95,12 @@ impl Default for Execution<'_> {
     }
 }
 
-/// Trains a model on a dataset, into a new run folder. Once it is to stop, it does so after the step that it is at.
+/// Trains a model on a dataset, into a new run folder. Once it is to stop, it does so after the step that it
+/// is at.
 ///
 /// # Errors
-/// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already, the loss explodes, or
-/// the user stops it.
+/// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already,
+/// the loss explodes, or the user stops it.
 pub fn start(
     settings: Settings,
     dataset: &Dataset,
@@ -194,15 +197,16 @@ fn outcome(settings: &Settings, state: &State) -> Outcome {
     Outcome { step: state.step, best: state.best, early, seconds: state.seconds }
 }
 
-/// The encounters to learn from and to validate on, in the order of the dataset. Their labels are those of the task.
+/// The encounters to learn from and to validate on, in the order of the dataset. Their labels are those of
+/// the task.
 struct Data {
     train: Vec<Encounter>,
     validation: Vec<Encounter>,
     left_out: usize,
 }
 
-/// What a new run notes of the encounters, whether or not they have something to ask: counts of the training split, and whom
-/// models learn from or are chosen by.
+/// What a new run notes of the encounters, whether or not they have something to ask: counts of the training
+/// split, and whom models learn from or are chosen by.
 struct Noted {
     counter: Counter,
     hasher: Hasher,
@@ -461,7 +465,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The order in which encounters are learned from: all of them once, in random order, then all of them again in another.
+/// The order in which encounters are learned from: all of them once, in random order, then all of them again
+/// in another.
 struct Order {
     seed: u64,
     epoch: u64,

@@ -1,5 +1,6 @@
-//! Models are written once, forward, in these operations. Two engines play them: `Tape`, which is fast on
-//! a processor, and one of plain tensor operations for any device, in a crate of its own, that the first is checked against.
+//! Models are written once, forward, in these operations. Two engines play them: `Tape`, which is fast on a
+//! processor, and one of plain tensor operations for any device, in a crate of its own, that the first is
+//! checked against.
 //!
 //! A matrix has one row per node, graph after graph, or only the rows that a `Reach` takes in.
 
@@ -7,8 +8,8 @@ use crate::pairs::Normalizer;
 use crate::rows::{Activation, Dropout};
 use crate::weights::{Dense, Vector};
 
-/// The nodes of each graph that are at most so many steps along its pairs away from its first node. Nodes are ordered by that
-/// distance, so these are always the first ones.
+/// The nodes of each graph that are at most so many steps along its pairs away from its first node. Nodes are
+/// ordered by that distance, so these are always the first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reach(usize);
 
@@ -30,7 +31,8 @@ impl Reach {
     }
 }
 
-/// Some columns of a matrix, or all. A matrix of which only some are used may be used for nothing else, and each column once.
+/// Some columns of a matrix, or all. A matrix of which only some are used may be used for nothing else, and
+/// each column once.
 #[derive(Debug)]
 pub struct Columns<'a, M> {
     /// Which matrix.
@@ -98,11 +100,13 @@ pub struct Attend<'a, A> {
 pub struct DivergenceTerm<'a, A> {
     /// The attention before it. One that was computed may be before one other at most.
     pub before: &'a A,
-    /// The weight, in the loss, of the sum over rows of the divergence between the two. The same along a chain.
+    /// The weight, in the loss, of the sum over rows of the divergence between the two. The same along a
+    /// chain.
     pub weight: f64,
 }
 
-/// Edge reconstruction's scale and biases among the parameters, as [`Decoder`](crate::loss::Decoder) has them.
+/// Edge reconstruction's scale and biases among the parameters, as [`Decoder`](crate::loss::Decoder) has
+/// them.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderParameters {
     /// What inner products are multiplied with ...
@@ -120,7 +124,8 @@ pub struct Connected<'a> {
     pub edges: &'a [(u32, u32)],
 }
 
-/// Operations on the nodes of a batch of graphs. Losses add `weight` times what they return to what is minimised.
+/// Operations on the nodes of a batch of graphs. Losses add `weight` times what they return to what is
+/// minimised.
 pub trait Engine {
     /// A matrix.
     type Matrix: Clone;
@@ -177,8 +182,8 @@ pub trait Engine {
     /// The rows of some nodes, each given by its graph and its index there.
     fn select(&mut self, x: &Self::Matrix, nodes: &[(usize, usize)]) -> Self::Matrix;
 
-    /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. Without a decoder, inner
-    /// products are logits.
+    /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. Without a
+    /// decoder, inner products are logits.
     fn edge_loss(
         &mut self,
         z: &Self::Matrix,

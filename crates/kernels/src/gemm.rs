@@ -1,9 +1,10 @@
 //! C (+)= A B, with any strides of A, and B either row by row or in panels.
 //!
-//! A tile of C is kept in registers while k runs: 12 rows by 32 columns with AVX-512, 6 by 16 with AVX2. Each step loads
-//! a row of B and one number of A per row of C. Weights are packed into panels of 32 columns once per step, so that
-//! those loads are consecutive. For matrices of a few hundred rows and 128 columns this reaches nine tenths of
-//! the processor's peak; a general library, which packs both sides in every call, is slower here.
+//! A tile of C is kept in registers while k runs: 12 rows by 32 columns with AVX-512, 6 by 16 with AVX2. Each
+//! step loads a row of B and one number of A per row of C. Weights are packed into panels of 32 columns once
+//! per step, so that those loads are consecutive. For matrices of a few hundred rows and 128 columns this
+//! reaches nine tenths of the processor's peak; a general library, which packs both sides in every call, is
+//! slower here.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -252,8 +253,8 @@ unsafe fn tile<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS: us
     (c, stride): (*mut T, usize),
     (into, row, column): (&Into<'_, T>, usize, usize),
 ) {
-    // SAFETY: the caller's: all rows, columns and steps are inside their matrices. A pointer moved beyond the last
-    // step is not used.
+    // SAFETY: the caller's: all rows, columns and steps are inside their matrices. A pointer moved beyond the
+    // last step is not used.
     unsafe {
         let mut sums = [[R::splat(T::ZERO); REGISTERS]; ROWS];
         for _ in 0..k {
@@ -313,7 +314,8 @@ unsafe fn columns<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS:
     into: &Into<'_, T>,
 ) {
     for j in (from..to).step_by(REGISTERS * R::LANES) {
-        // SAFETY: the caller's: column j and those of its tile are inside B and C, and so are all m rows of A and C.
+        // SAFETY: the caller's: column j and those of its tile are inside B and C, and so are all m rows of A
+        // and C.
         unsafe {
             let b = (b.data.as_ptr().wrapping_add(j / PANEL * b.panel + j % PANEL), b.row);
             let a_at = |i: usize| (a.data.as_ptr().wrapping_add(i * a.row), a.row, a.column);
@@ -343,8 +345,8 @@ unsafe fn columns<T: Number, R: Register<T>, const ROWS: usize, const REGISTERS:
     }
 }
 
-/// Nothing but multiply-adds, in as many independent chains as keep every unit busy and fit into registers; returns how many
-/// operations they are.
+/// Nothing but multiply-adds, in as many independent chains as keep every unit busy and fit into registers;
+/// returns how many operations they are.
 #[inline(always)]
 unsafe fn multiply_adds<R: Register<f32>>(rounds: usize) -> usize {
     const CHAINS: usize = 12;
@@ -366,7 +368,8 @@ unsafe fn multiply_adds<R: Register<f32>>(rounds: usize) -> usize {
     2 * R::LANES * CHAINS * rounds
 }
 
-/// The single-precision operations per second that one thread can do at most, measured: a multiply-add is two.
+/// The single-precision operations per second that one thread can do at most, measured: a multiply-add is
+/// two.
 pub fn peak() -> f64 {
     const ROUNDS: usize = 1_000_000;
     let measure = |_| {
@@ -481,8 +484,8 @@ mod x86 {
         _mm256_fmadd_ps(a, b, sum)
     });
 
-    /// A product with tiles of so many rows by two registers, then by one; returns how many columns fill registers and are
-    /// done.
+    /// A product with tiles of so many rows by two registers, then by one; returns how many columns fill
+    /// registers and are done.
     macro_rules! product {
         ($name:ident, $peak:ident, $features:literal, $register:ty, $rows:literal) => {
             #[target_feature(enable = $features)]

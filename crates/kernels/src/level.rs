@@ -60,8 +60,8 @@ fn detect() -> Level {
     Level::Baseline
 }
 
-/// Compiles the body of a function for each level and calls the one in use. In the body, `FMA` says whether a fused
-/// multiply-add is one instruction.
+/// Compiles the body of a function for each level and calls the one in use. In the body, `FMA` says whether a
+/// fused multiply-add is one instruction.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*

@@ -1,9 +1,11 @@
 //! Fast operations on packed node matrices, each forward beside its backward.
 //!
-//! A batch of graphs is one matrix with a row per node, graph after graph: nothing is padded. Linear layers and
-//! normalisation run on all rows at once, mixing along edges runs graph by graph on the pairs that are allowed.
+//! A batch of graphs is one matrix with a row per node, graph after graph: nothing is padded. Linear layers
+//! and normalisation run on all rows at once, mixing along edges runs graph by graph on the pairs that are
+//! allowed.
 //!
-//! Functions of `gemm`, `rows`, `pairs` and `loss` work on plain slices and are compiled three times (AVX-512, AVX2 with FMA, baseline);
+//! Functions of `gemm`, `rows`, `pairs` and `loss` work on plain slices and are compiled three times
+//! (AVX-512, AVX2 with FMA, baseline);
 //! [`level()`] chooses at run time. They are generic over [`Number`]: `f32` for speed, `f64` for checking gradients by finite
 //! differences.
 //!

@@ -7,10 +7,11 @@ use crate::gemm::{Into, Left, Right, gemm};
 use crate::level::vectorized;
 use crate::rows::{sum, total, transpose};
 
-/// What edge reconstruction does with the inner product of a pair: a factor, and what is added, make a logit. And the gradient of both.
+/// What edge reconstruction does with the inner product of a pair: a factor, and what is added, make a logit.
+/// And the gradient of both.
 ///
-/// There is a bias for every pair of the groups that nodes are in, in the order of [`pair_of_groups`]; or one for all pairs, and groups
-/// make no difference.
+/// There is a bias for every pair of the groups that nodes are in, in the order of [`pair_of_groups`]; or one
+/// for all pairs, and groups make no difference.
 #[derive(Debug, Clone)]
 pub struct Decoder<T> {
     scale: T,
@@ -108,9 +109,10 @@ impl<T> Columns<T> {
 
 /// Cross entropy of "is there an edge" over all ordered pairs of different nodes of one graph.
 ///
-/// `sizes` are those of the graph's groups of nodes; `z` has a row of `width` per node; `edges` lists each edge once; `logits` and
-/// `turned` are room to work in, of at least `nodes * stride` and `width * (stride + 1)` numbers, where `stride` is `nodes` rounded
-/// up to a multiple of 16. With `d_z`, the gradient of `weight` times the loss goes there, and is added to the decoder's.
+/// `sizes` are those of the graph's groups of nodes; `z` has a row of `width` per node; `edges` lists each
+/// edge once; `logits` and `turned` are room to work in, of at least `nodes * stride` and `width * (stride +
+/// 1)` numbers, where `stride` is `nodes` rounded up to a multiple of 16. With `d_z`, the gradient of
+/// `weight` times the loss goes there, and is added to the decoder's.
 pub fn edges<T: Number>(
     sizes: &[usize],
     width: usize,
@@ -181,8 +183,8 @@ fn edges_loss<T: Number>(
     2.0 * ((0..nodes).map(row).sum::<f64>() - of_edges)
 }
 
-/// The inner products of all nodes with each other, or `upper`, of each at least with those after it, in rows that are as far
-/// apart as is returned.
+/// The inner products of all nodes with each other, or `upper`, of each at least with those after it, in rows
+/// that are as far apart as is returned.
 fn inner_products<T: Number>(
     [nodes, width]: [usize; 2],
     upper: bool,
@@ -206,8 +208,8 @@ fn inner_products<T: Number>(
     stride
 }
 
-/// The logits of the pairs of one graph that [`edges`] has the loss of, (0, 1), (0, 2) and so on: each pair once, because
-/// both ways are the same. `products` and `turned` are room to work in, as there.
+/// The logits of the pairs of one graph that [`edges`] has the loss of, (0, 1), (0, 2) and so on: each pair
+/// once, because both ways are the same. `products` and `turned` are room to work in, as there.
 pub fn edge_logits<T: Number>(
     sizes: &[usize],
     width: usize,
@@ -229,8 +231,8 @@ pub fn edge_logits<T: Number>(
 }
 
 vectorized! {
-/// Dots become sigmoids of their logits, but 0 on the diagonal and beyond the nodes. Returns the sums of softplus and of sigmoid times
-/// dot; sigmoids are added to the gradient of the biases.
+/// Dots become sigmoids of their logits, but 0 on the diagonal and beyond the nodes. Returns the sums of
+/// softplus and of sigmoid times dot; sigmoids are added to the gradient of the biases.
 fn softplus_row(scale: T, biases: &[T], node: usize, nodes: usize, row: &mut [T], d_biases: &mut [T]) -> (T, T) {
     // Far below zero, a logit has neither loss nor gradient.
     let nothing = T::of(-1e30);
@@ -277,8 +279,8 @@ fn softplus_after(scale: T, biases: &[T], node: usize, nodes: usize, dots: &[T])
 }
 }
 
-/// The sum of logarithms of numbers between 1 and 2, of which lanes have the products. Two logarithms, and in double precision: what
-/// does not overflow in a lane does not either.
+/// The sum of logarithms of numbers between 1 and 2, of which lanes have the products. Two logarithms, and in
+/// double precision: what does not overflow in a lane does not either.
 #[inline(always)]
 fn log_of_product<T: Number>(lanes: [T; 16]) -> T {
     let (first, second) = lanes.split_at(8);

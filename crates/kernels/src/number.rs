@@ -76,7 +76,8 @@ impl Number for f32 {
         if FMA { self.mul_add(a, b) } else { self * a + b }
     }
 
-    /// 2^n times a Taylor polynomial, without a branch, so that a loop over it vectorises; about 1e-7 relative.
+    /// 2^n times a Taylor polynomial, without a branch, so that a loop over it vectorises; about 1e-7
+    /// relative.
     #[inline(always)]
     fn exp<const FMA: bool>(self) -> f32 {
         /// Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits.

@@ -1,5 +1,5 @@
-//! A graph's nodes come in groups of consecutive rows. `Pairs` says which nodes each group looks at, and lays the numbers of
-//! those pairs out row after row, 16-aligned, with nothing for pairs that are not allowed.
+//! A graph's nodes come in groups of consecutive rows. `Pairs` says which nodes each group looks at, and lays
+//! the numbers of those pairs out row after row, 16-aligned, with nothing for pairs that are not allowed.
 
 use std::ops::Range;
 
@@ -126,8 +126,8 @@ impl Pairs {
         first
     }
 
-    /// How many nodes are at most so many steps along pairs away from the first one. They are the first ones, because nodes
-    /// are ordered so.
+    /// How many nodes are at most so many steps along pairs away from the first one. They are the first ones,
+    /// because nodes are ordered so.
     pub fn count_within(&self, steps: usize) -> usize {
         if steps >= self.nodes {
             return self.nodes;
@@ -261,8 +261,8 @@ pub fn mix_transposed<T: Number>(
     }
 }
 
-/// s = x_i . y_j for every allowed pair. It is also the gradient of [`mix`] with respect to its a, for x the gradient of its
-/// result and y its x.
+/// s = x_i . y_j for every allowed pair. It is also the gradient of [`mix`] with respect to its a, for x the
+/// gradient of its result and y its x.
 pub fn dots<T: Number>(
     pairs: &Pairs,
     width: usize,
@@ -275,7 +275,8 @@ pub fn dots<T: Number>(
         let s = &mut s[group.start..];
         let columns = group.columns[0].len() + group.columns[1].len();
         let x_rows = &x.data[group.rows.start * x.stride..];
-        // The product has `stride` columns, those beyond the last node zero: whole registers are faster than the rest of one.
+        // The product has `stride` columns, those beyond the last node zero: whole registers are faster than
+        // the rest of one.
         let (rows, stride) = (group.rows.len(), group.stride);
         let (turned, zeros) = scratch.split_at_mut(stride * width);
         zeros[..width].fill(T::ZERO);
@@ -355,7 +356,8 @@ pub enum Normalizer {
     Sigmoid,
 }
 
-/// Normalises scores over the allowed pairs: weights go to `p`, and if `logs`, scores become their logarithms in place.
+/// Normalises scores over the allowed pairs: weights go to `p`, and if `logs`, scores become their logarithms
+/// in place.
 pub fn normalize<T: Number>(
     pairs: &Pairs,
     normalizer: Normalizer,
@@ -418,7 +420,8 @@ fn sigmoid_row<T: Number>(scale: f64, s: &mut [T], p: &mut [T]) {
     }
 }
 
-/// The sum over pairs of p (log p - log q): how far the distributions q of all rows are from p. Logarithms are those of
+/// The sum over pairs of p (log p - log q): how far the distributions q of all rows are from p. Logarithms
+/// are those of
 /// [`normalize`]; without `log_p`, they are taken here.
 pub fn divergence<T: Number>(pairs: &Pairs, p: &[T], log_p: Option<&[T]>, log_q: &[T]) -> f64 {
     let p = &p[..pairs.len];
@@ -437,7 +440,8 @@ fn cross(p: &[T], log_q: &[T]) -> T {
 }
 }
 
-/// The neighbours of an attention in a chain of divergences, each with the weight of its divergence in the loss.
+/// The neighbours of an attention in a chain of divergences, each with the weight of its divergence in the
+/// loss.
 #[derive(Debug, Clone, Copy)]
 pub struct Chain<'a, T> {
     /// The probabilities before this attention: the loss has the divergence of this one from them.
@@ -446,8 +450,8 @@ pub struct Chain<'a, T> {
     pub log_after: Option<(&'a [T], f64)>,
 }
 
-/// The gradient of [`normalize`] and of the divergences: `d` holds the gradient with respect to the weights, and then that
-/// with respect to the scores. Without a chain, logarithms may be left out.
+/// The gradient of [`normalize`] and of the divergences: `d` holds the gradient with respect to the weights,
+/// and then that with respect to the scores. Without a chain, logarithms may be left out.
 pub fn normalize_back<T: Number>(
     pairs: &Pairs,
     normalizer: Normalizer,

@@ -1,5 +1,5 @@
-//! Every function takes matrices of `width` columns, row after row. Sums run in 16 lanes, whatever the width of a register,
-//! so that a result does not depend on the processor's.
+//! Every function takes matrices of `width` columns, row after row. Sums run in 16 lanes, whatever the width
+//! of a register, so that a result does not depend on the processor's.
 
 use crate::Number;
 use crate::gemm::offset;
@@ -32,7 +32,8 @@ pub(crate) fn sum<T: Number, const SLICES: usize>(
     let mut lanes = [T::ZERO; LANES];
     let parts = slices.map(|slice| slice.as_chunks::<LANES>());
     for chunk in 0..parts[0].0.len() {
-        // Whole arrays, not single numbers: a bounds check in the inner loop would keep it from being vectorised.
+        // Whole arrays, not single numbers: a bounds check in the inner loop would keep it from being
+        // vectorised.
         let chunks = parts.map(|(chunks, _)| &chunks[chunk]);
         for (lane, sum) in lanes.iter_mut().enumerate() {
             *sum = add(chunks.map(|chunk| chunk[lane]), *sum);
@@ -142,8 +143,8 @@ pub fn add_norm_back(
 }
 }
 
-/// Dropout whose choices depend on a key and an element's index alone: the same whichever thread asks, and again in the
-/// backward pass, so that no mask is stored.
+/// Dropout whose choices depend on a key and an element's index alone: the same whichever thread asks, and
+/// again in the backward pass, so that no mask is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Dropout {
     key: u32,
@@ -262,8 +263,8 @@ pub fn bias_activation_back(
 }
 }
 
-/// Turns rows into columns. The sizes are how many rows there are, how many columns are written (those after the last row
-/// zero), and the width of a row; `zeros` has as many zeros.
+/// Turns rows into columns. The sizes are how many rows there are, how many columns are written (those after
+/// the last row zero), and the width of a row; `zeros` has as many zeros.
 pub(crate) fn transpose<T: Number>(
     [rows, end, width]: [usize; 3],
     from: &[T],
@@ -295,7 +296,8 @@ pub(crate) fn transpose<T: Number>(
 
 /// A number of which eight rows can be turned into columns at a time.
 pub trait Transpose: Sized {
-    /// Turns the first `width` columns of eight lines, a multiple of eight, into lines of eight, `stride` apart.
+    /// Turns the first `width` columns of eight lines, a multiple of eight, into lines of eight, `stride`
+    /// apart.
     ///
     /// # Panics
     /// If there are fewer columns, or there is no room.
@@ -329,7 +331,8 @@ impl Transpose for f32 {
                 "[{width}, 8] in {} numbers",
                 to.len()
             );
-            // SAFETY: the processor has the instructions of the level in use, and the assertions bound every access.
+            // SAFETY: the processor has the instructions of the level in use, and the assertions bound every
+            // access.
             return unsafe {
                 x86::transpose_eight(width, lines.map(<[f32]>::as_ptr), to.as_mut_ptr(), stride)
             };
@@ -346,7 +349,8 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn transpose_eight(width: usize, lines: [*const f32; 8], to: *mut f32, stride: usize) {
         for column in (0..width).step_by(8) {
-            // SAFETY: the caller's: eight numbers of each line begin here, and eight lines of eight have room.
+            // SAFETY: the caller's: eight numbers of each line begin here, and eight lines of eight have
+            // room.
             unsafe {
                 let [a, b, c, d, e, f, g, h] = lines.map(|line| _mm256_loadu_ps(line.add(column)));
                 // Of two lines, then of four, the first and the second half of each half register.

@@ -1,4 +1,5 @@
-//! All parameters of a model in one vector, with the matrices among them also in the form that [`gemm`](crate::gemm) likes.
+//! All parameters of a model in one vector, with the matrices among them also in the form that
+//! [`gemm`](crate::gemm) likes.
 
 use crate::Number;
 use crate::gemm::{pack, pack_transposed, packed_len};

@@ -1,4 +1,5 @@
-//! The engine: one row per node as everywhere, and attention as a square matrix per graph, as large as the largest needs.
+//! The engine: one row per node as everywhere, and attention as a square matrix per graph, as large as the
+//! largest needs.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +108,8 @@ impl<'a> Tensors<'a> {
         self.parameters[&vector.start].clone()
     }
 
-    /// A square matrix per graph with the number that a vector has for each pair of nodes, by their groups; or the vector's one number.
+    /// A square matrix per graph with the number that a vector has for each pair of nodes, by their groups;
+    /// or the vector's one number.
     fn of_pairs(&self, vector: Vector, graphs: &[Connected<'_>]) -> Tensor<3> {
         let numbers = self.parameter(vector);
         if vector.len == 1 {

@@ -1,7 +1,8 @@
-//! Object stores of the large clouds, known by the scheme of an address. Credentials come from the environment, under the names that
-//! the clouds' own tools use.
+//! Object stores of the large clouds, known by the scheme of an address. Credentials come from the
+//! environment, under the names that the clouds' own tools use.
 //!
-//! What a store answers can hold keys and more, so a message says what kind of answer it was, its status and its code.
+//! What a store answers can hold keys and more, so a message says what kind of answer it was, its status and
+//! its code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::files::causes;
 use crate::pieces::Pieces;
 
-/// Makes the store of an address known to a session, if it is one of a cloud, and hands out one to ask what is there. The latter gives
-/// up soon: whoever has mistyped an address should not wait for minutes, and whoever has read for hours should not lose that to a
-/// minute without a network.
+/// Makes the store of an address known to a session, if it is one of a cloud, and hands out one to ask what
+/// is there. The latter gives up soon: whoever has mistyped an address should not wait for minutes, and
+/// whoever has read for hours should not lose that to a minute without a network.
 pub(crate) fn register(
     context: &SessionContext,
     url: &ListingTableUrl,
@@ -35,7 +36,8 @@ pub(crate) fn register(
     self::store(url, soon)
 }
 
-/// The store of an address, if it is one of a cloud. Of the environment it takes what begins with the name of the cloud.
+/// The store of an address, if it is one of a cloud. Of the environment it takes what begins with the name of
+/// the cloud.
 fn store(url: &ListingTableUrl, retry: RetryConfig) -> Result<Option<Arc<dyn ObjectStore>>> {
     let address = url.as_str();
     let Some(cloud) = Cloud::of(address) else { return Ok(None) };

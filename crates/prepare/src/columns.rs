@@ -37,11 +37,13 @@ pub(crate) fn no_list() -> &'static str {
     "arrow_cast(NULL, 'List(Utf8)')"
 }
 
-/// The first and the last day that are read, and their first and last microseconds. Beyond them arithmetic with dates overflows.
+/// The first and the last day that are read, and their first and last microseconds. Beyond them arithmetic
+/// with dates overflows.
 const CALENDAR: [(&str, i64); 2] =
     [("0001-01-01", -62_135_596_800_000_000), ("9999-12-31", 253_402_300_799_999_999)];
 
-/// A condition under which a moment that a Parquet file has lies outside of the calendar, unless its type has none there.
+/// A condition under which a moment that a Parquet file has lies outside of the calendar, unless its type has
+/// none there.
 pub(crate) fn is_far(column: &str, found: &DataType) -> Option<String> {
     let [first, last] = match found {
         // A day as a moment could overflow before it is compared.
@@ -70,8 +72,8 @@ struct Given<'a> {
     is_text: bool,
 }
 
-/// The query that makes a column what it should be, if its type allows that. `far` says that some of its moments are
-/// outside of the calendar.
+/// The query that makes a column what it should be, if its type allows that. `far` says that some of its
+/// moments are outside of the calendar.
 pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType, far: bool) -> Option<Typed> {
     let found = if let DataType::Dictionary(_, value) = found { value } else { found };
     let is_text = matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
@@ -119,7 +121,8 @@ impl Given<'_> {
         match kind {
             ColumnKind::Id if self.is_text => exact(format!("identifier({column})")),
             _ if self.is_text => exact(self.clean()),
-            // Identifiers are text everywhere, so that those of one table can be compared with those of any other.
+            // Identifiers are text everywhere, so that those of one table can be compared with those of any
+            // other.
             _ if self.found.is_integer() => exact(format!("CAST({column} AS VARCHAR)")),
             ColumnKind::Id if self.found.is_floating() => {
                 self.tried(format!("CAST({} AS VARCHAR)", self.whole()))

@@ -1,4 +1,5 @@
-//! The query engine with what all queries share: a memory limit, a folder for what lies between two steps, progress, and a stop.
+//! The query engine with what all queries share: a memory limit, a folder for what lies between two steps,
+//! progress, and a stop.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -104,8 +105,8 @@ impl<'a> Engine<'a> {
         options.execution.parquet.compression = Some("snappy".into());
         options.execution.parquet.max_row_group_size = ROW_GROUP * 4;
         options.execution.parquet.pushdown_filters = false;
-        // A join that filters what it will be joined with, while the query runs, lost rows in version 55.2. The field of this name
-        // switches nothing off by itself: setting it by its key does, for joins too.
+        // A join that filters what it will be joined with, while the query runs, lost rows in version 55.2.
+        // The field of this name switches nothing off by itself: setting it by its key does, for joins too.
         options.set("datafusion.optimizer.enable_dynamic_filter_pushdown", "false")?;
         // Names are compared as the views spell them.
         options.sql_parser.enable_ident_normalization = true;
@@ -407,8 +408,8 @@ fn bytes_in(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-/// What queries may hold if the whole program may take so much. The rest is for the program itself, for files that are being read and
-/// written, and for what a query copies when it moves what it holds to disk.
+/// What queries may hold if the whole program may take so much. The rest is for the program itself, for files
+/// that are being read and written, and for what a query copies when it moves what it holds to disk.
 fn pool_of(limit: usize) -> usize {
     (limit / 2).saturating_sub(PROGRAM).max(LEAST_POOL)
 }
@@ -491,7 +492,8 @@ mod tests {
 
     use super::*;
 
-    /// Every reason leads to a condition, and every condition to a code: as many rows come out as there are reasons.
+    /// Every reason leads to a condition, and every condition to a code: as many rows come out as there are
+    /// reasons.
     const JOINED: &str = "SELECT links.encounter, codes.id FROM ( \
             SELECT treatments.encounter, coalesce(reasons.code, conditions.code) AS cause \
             FROM (SELECT resource, nullif(trim(condition), '') AS condition, nullif(trim(code), '') AS code FROM reason) AS reasons \

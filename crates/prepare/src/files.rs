@@ -1,4 +1,5 @@
-//! Which file holds which table: CSV, gzipped CSV and Parquet, single or as a folder of shards, in a local folder or an object store.
+//! Which file holds which table: CSV, gzipped CSV and Parquet, single or as a folder of shards, in a local
+//! folder or an object store.
 
 use std::io::Write;
 use std::path::Path;
@@ -132,8 +133,8 @@ impl InputFiles {
         Ok(InputFiles { name: name.into(), is_file, files })
     }
 
-    /// The files of a table that can have these names, in the order of their own if there are several. In a name `*` stands for any
-    /// characters, and all that it fits is one table.
+    /// The files of a table that can have these names, in the order of their own if there are several. In a
+    /// name `*` stands for any characters, and all that it fits is one table.
     pub(crate) fn table(&self, table: &str, names: &[String]) -> Result<Vec<File>> {
         if self.is_file {
             return Ok(self.all());
@@ -141,7 +142,8 @@ impl InputFiles {
         let mut found: Vec<(String, Vec<File>)> = vec![];
         for (original, file) in &self.files {
             let stem = original.to_lowercase();
-            // A file of that name, or any file in a folder of that name, which some programs give the extension.
+            // A file of that name, or any file in a folder of that name, which some programs give the
+            // extension.
             let root = names.iter().map(|name| name.to_lowercase()).find_map(|name| {
                 if name.contains('*') {
                     // Shards, perhaps each in a folder of that name.
@@ -245,8 +247,8 @@ fn local_url(path: &str) -> Result<String, String> {
     url.map(String::from).map_err(|()| "its path is not absolute".into())
 }
 
-/// An address of a store and a path, and nothing else: who is asking and with what key is no part of it, and what the rest of an address
-/// would mean is not known here. What is refused is not repeated.
+/// An address of a store and a path, and nothing else: who is asking and with what key is no part of it, and
+/// what the rest of an address would mean is not known here. What is refused is not repeated.
 fn checked(name: &str) -> Result<&str> {
     let (scheme, rest) = name.split_once("://").unwrap_or(("file", name));
     let bucket = rest.split('/').next().unwrap_or(rest);
@@ -339,7 +341,8 @@ async fn list_files(
     if !prefix.as_ref().is_empty() {
         match store.head(prefix).await {
             Ok(meta) if &meta.location == prefix => return Ok(vec![meta]),
-            // Who can list a folder may be forbidden to ask for an object of its name; but a server that is not there is not asked again.
+            // Who can list a folder may be forbidden to ask for an object of its name; but a server that is
+            // not there is not asked again.
             Err(error) if is_unreachable(&error) => return Err(error),
             _ => {}
         }
@@ -349,7 +352,8 @@ async fn list_files(
     Ok(files)
 }
 
-/// A file's name without its extension, and what the extension says. A file that the user points at can have any.
+/// A file's name without its extension, and what the extension says. A file that the user points at can have
+/// any.
 fn known(name: &str, any: bool) -> Option<(String, Format)> {
     let lower = name.to_lowercase();
     let found = EXTENSIONS.iter().filter(|(end, _)| lower.ends_with(end)).max_by_key(|(end, _)| end.len());
@@ -377,7 +381,8 @@ fn is_shard(part: &str) -> bool {
 }
 
 impl File {
-    /// What it is a file of, where the folder of a table has several: `mortality` for `mortality/train/0`, and `.` for a shard.
+    /// What it is a file of, where the folder of a table has several: `mortality` for `mortality/train/0`,
+    /// and `.` for a shard.
     pub(crate) fn part(&self) -> &str {
         let mut part = self.inside.as_str();
         while !part.is_empty() {
@@ -405,7 +410,8 @@ impl File {
         read.map(|bytes| bytes.to_vec()).map_err(|error| unreadable(&self.name, &error))
     }
 
-    /// All of its bytes as they are stored. A file that is elsewhere is copied first, since it may not fit into memory.
+    /// All of its bytes as they are stored. A file that is elsewhere is copied first, since it may not fit
+    /// into memory.
     pub(crate) async fn open(&self, engine: &Engine<'_>) -> Result<std::fs::File> {
         let refuse = |problem: String| Error::Input { path: self.name.clone(), problem };
         let path = if self.url.scheme() == "file" {

@@ -1,4 +1,5 @@
-//! Where in a text file something is wrong. The engine reads fast and says that it could not; this reads slowly and says where.
+//! Where in a text file something is wrong. The engine reads fast and says that it could not; this reads
+//! slowly and says where.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -44,7 +45,8 @@ pub(crate) enum For<'a> {
     Damage,
     /// A value that is not what its column holds.
     Values(&'a [Looked]),
-    /// A value, in whatever column, that holds rows: a quote was left open before them. These columns tell rows from text.
+    /// A value, in whatever column, that holds rows: a quote was left open before them. These columns tell
+    /// rows from text.
     Swallowed(&'a [Looked]),
     /// A key, given by the positions of its columns, that an earlier row has.
     Repetition(&'a [usize], &'a str),
@@ -148,8 +150,8 @@ fn value_problem(column: &Looked, field: &str) -> Option<String> {
 
 /// The position of the field of a record that holds rows of the table.
 ///
-/// Text can have line breaks, and lines of it as many commas as a row. A line is a row if it also has what these columns hold, and
-/// identifiers written as those of this record are.
+/// Text can have line breaks, and lines of it as many commas as a row. A line is a row if it also has what
+/// these columns hold, and identifiers written as those of this record are.
 fn swallows(record: &[&str], columns: &[Looked], delimiter: u8) -> Option<usize> {
     (0..record.len()).find(|position| {
         let lines: Vec<&str> = record[*position].lines().skip(1).collect();
@@ -182,7 +184,8 @@ fn is_row(fields: &[&str], record: &[&str], swallowing: usize, columns: &[Looked
     known > 0 || is_whole && columns.iter().all(|column| column.kind == ColumnKind::Text)
 }
 
-/// Whether two identifiers are of one make: both numbers, or equally long with the same letters between words.
+/// Whether two identifiers are of one make: both numbers, or equally long with the same letters between
+/// words.
 fn are_alike(one: &str, other: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.chars().all(char::is_numeric);
     let same = |(a, b): (char, char)| a == b || a.is_alphanumeric() && b.is_alphanumeric();
@@ -201,8 +204,8 @@ fn unreadable(name: &str, row: u64, error: csv::Error) -> Error {
     Error::Damaged { file: name.into(), problem }
 }
 
-/// Whether a value of a column can have no line break. In a code or an identifier it is a quote that was left open, and the rest of the
-/// file.
+/// Whether a value of a column can have no line break. In a code or an identifier it is a quote that was left
+/// open, and the rest of the file.
 pub(crate) fn is_one_line(name: &str, kind: ColumnKind) -> bool {
     matches!(kind, ColumnKind::Id | ColumnKind::Text) && !name.contains("description")
 }

@@ -1,6 +1,8 @@
-//! The command `gct-prepare`, which `gct prepare` runs: its subcommands and their flags are those that the sources describe.
+//! The command `gct-prepare`, which `gct prepare` runs: its subcommands and their flags are those that the
+//! sources describe.
 //!
-//! Exit codes: 0 done; 2 failed; 130 interrupted. Data goes to standard output, everything else to standard error.
+//! Exit codes: 0 done; 2 failed; 130 interrupted. Data goes to standard output, everything else to standard
+//! error.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,8 +60,9 @@ fn limits_memory(matches: &ArgMatches) -> bool {
     limit.flatten().is_some()
 }
 
-/// Begins anew with an allocator that gives large blocks back as soon as they are freed. It would keep them, up to as much again as the
-/// program holds, and only reads this from the environment, before the program begins.
+/// Begins anew with an allocator that gives large blocks back as soon as they are freed. It would keep them,
+/// up to as much again as the program holds, and only reads this from the environment, before the program
+/// begins.
 fn give_memory_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if std::env::var_os("MALLOC_MMAP_THRESHOLD_").is_none()

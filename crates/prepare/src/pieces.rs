@@ -1,4 +1,5 @@
-//! Objects of a store, piece by piece. A request has half a minute, and a few minutes with all attempts; a table can take longer.
+//! Objects of a store, piece by piece. A request has half a minute, and a few minutes with all attempts; a
+//! table can take longer.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use object_store::{
 /// Bytes that are asked for at once.
 const PIECE: u64 = 8 << 20;
 
-/// A store that fetches what is large piece by piece, each with attempts of its own and into memory, so that it does not matter how long
-/// whoever reads it takes.
+/// A store that fetches what is large piece by piece, each with attempts of its own and into memory, so that
+/// it does not matter how long whoever reads it takes.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     store: Arc<dyn ObjectStore>,

@@ -105,7 +105,8 @@ impl Settings {
     }
 }
 
-/// Numbers of codes as a table: `5` is for all kinds (labs need not be there), `diagnosis=1,treatment=0` for some.
+/// Numbers of codes as a table: `5` is for all kinds (labs need not be there), `diagnosis=1,treatment=0` for
+/// some.
 fn per_kind(name: &str, value: &toml::Value) -> Result<Table> {
     let all = match name {
         "min_codes" => &[CodeKind::Diagnosis, CodeKind::Treatment][..],

@@ -1,6 +1,6 @@
-//! A source is a small file that names its tables and options, and SQL that one can read: `source.toml`, `encounters.sql`,
-//! `events.sql` and, where causes are recorded, `links.sql`; and views that these share. Those that come with the program are in `sources/`; a user's own
-//! look the same.
+//! A source is a small file that names its tables and options, and SQL that one can read: `source.toml`,
+//! `encounters.sql`, `events.sql` and, where causes are recorded, `links.sql`; and views that these share.
+//! Those that come with the program are in `sources/`; a user's own look the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,10 +42,12 @@ pub struct Description {
     pub flatten: Option<Flatten>,
     /// Its tables.
     pub tables: BTreeMap<String, Table>,
-    /// Queries that are computed once, in this order, each in a file `NAME.sql`; the relations can speak of them.
+    /// Queries that are computed once, in this order, each in a file `NAME.sql`; the relations can speak of
+    /// them.
     #[serde(default)]
     pub views: Vec<String>,
-    /// Optional tables of which at least one must be there. An input that is a single file is the first of them.
+    /// Optional tables of which at least one must be there. An input that is a single file is the first of
+    /// them.
     #[serde(default)]
     pub any_of: Vec<String>,
     /// The values that its SQL speaks of as `$name`.
@@ -71,7 +73,8 @@ pub enum Flatten {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The names that its file or folder can have, without extension, if not its own; `*` stands for any characters.
+    /// The names that its file or folder can have, without extension, if not its own; `*` stands for any
+    /// characters.
     #[serde(default)]
     pub files: Vec<String>,
     /// Whether the source can do without it.
@@ -84,14 +87,17 @@ pub struct Table {
     pub key: Vec<String>,
     /// The columns that are read.
     pub columns: BTreeMap<String, Column>,
-    /// The option that says which files to take, where those in its folder are of several names: `labels/mortality/0.parquet`.
+    /// The option that says which files to take, where those in its folder are of several names:
+    /// `labels/mortality/0.parquet`.
     pub one_per: Option<String>,
     /// Whether quotes in it are letters like any other where it is separated by tabs.
     #[serde(default)]
     pub plain_tabs: bool,
-    /// A column that only this table has, which tells it from the others of `any_of` where the input is a single file.
+    /// A column that only this table has, which tells it from the others of `any_of` where the input is a
+    /// single file.
     pub told_by: Option<String>,
-    /// Columns that are made of all those whose names begin alike and end in a number: `dgns = "ICD9_DGNS_CD_"`.
+    /// Columns that are made of all those whose names begin alike and end in a number: `dgns =
+    /// "ICD9_DGNS_CD_"`.
     #[serde(default)]
     pub lists: BTreeMap<String, String>,
 }
@@ -141,7 +147,8 @@ impl ColumnKind {
     }
 }
 
-/// As it is written: `"integer"`, `"text?"` where it may be missing, `"id? hadm_id visit_id"` with other names.
+/// As it is written: `"integer"`, `"text?"` where it may be missing, `"id? hadm_id visit_id"` with other
+/// names.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct ColumnText(String);

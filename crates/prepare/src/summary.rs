@@ -18,7 +18,8 @@ pub struct Summary {
     pub options: BTreeMap<String, Value>,
     /// The tables that were read: what became of their rows.
     pub tables: BTreeMap<String, TableCounts>,
-    /// Resources by type, where the source has such: read, and left out because they are not what they should be.
+    /// Resources by type, where the source has such: read, and left out because they are not what they should
+    /// be.
     pub resources: BTreeMap<String, [u64; 2]>,
     /// Files with nothing in them.
     pub files_empty: u64,
@@ -34,7 +35,8 @@ pub struct Summary {
     pub events_dropped: Vec<(String, u64)>,
     /// Events of kept encounters with a code of the vocabulary, repetitions included.
     pub events_kept: u64,
-    /// Events that are no row of a table, but a part of one: the reason of a procedure, a code in a column of its own.
+    /// Events that are no row of a table, but a part of one: the reason of a procedure, a code in a column of
+    /// its own.
     pub events_derived: u64,
     /// Links that the source has.
     pub links_read: u64,
@@ -131,8 +133,9 @@ impl Summary {
         self.unreadable.extend(unreadable);
     }
 
-    /// The counts that are not the sum of what was kept, dropped by a rule, or unreadable: there a source loses rows, or counts some
-    /// twice. Of a part of the encounters, as `--limit` takes it, nothing can be said.
+    /// The counts that are not the sum of what was kept, dropped by a rule, or unreadable: there a source
+    /// loses rows, or counts some twice. Of a part of the encounters, as `--limit` takes it, nothing can be
+    /// said.
     pub fn unbalanced(&self) -> Vec<String> {
         let all = |read: u64, kept: u64, dropped: &[(String, u64)]| {
             read == kept + dropped.iter().map(|(_, count)| count).sum::<u64>()

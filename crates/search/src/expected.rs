@@ -1,5 +1,5 @@
-//! Expected improvement, as its logarithm: far from everything good it is smaller than any floating-point number, and the search would see
-//! a plain of zeros (Ament et al. 2023, arXiv:2310.20708).
+//! Expected improvement, as its logarithm: far from everything good it is smaller than any floating-point
+//! number, and the search would see a plain of zeros (Ament et al. 2023, arXiv:2310.20708).
 
 use std::f64::consts::{PI, SQRT_2};
 

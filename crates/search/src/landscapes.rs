@@ -1,5 +1,6 @@
-//! Functions shaped like what hyperparameters do to a validation score, for the comparison of strategies. A point is a learning rate from 1e-4
-//! to 1e-1, two dropout rates from 0 to 0.9, and a regularisation coefficient from 1e-2 to 1e2.
+//! Functions shaped like what hyperparameters do to a validation score, for the comparison of strategies. A
+//! point is a learning rate from 1e-4 to 1e-1, two dropout rates from 0 to 0.9, and a regularisation
+//! coefficient from 1e-2 to 1e2.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -20,7 +21,8 @@ pub(crate) const LANDSCAPES: [Landscape; 3] = [
     Landscape { name: "plain", truth: plain, best: 0.75 },
 ];
 
-/// How far measured values are from the truth, on landscapes whose heights differ by about 0.5: one standard deviation.
+/// How far measured values are from the truth, on landscapes whose heights differ by about 0.5: one standard
+/// deviation.
 pub(crate) const NOISE: f64 = 0.005;
 
 fn bell(distance: f64) -> f64 {

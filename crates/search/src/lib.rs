@@ -1,8 +1,10 @@
-//! Which point of a space to try next: Bayesian optimisation with a Gaussian process. It has never heard of medicine.
+//! Which point of a space to try next: Bayesian optimisation with a Gaussian process. It has never heard of
+//! medicine.
 //!
-//! The paper tuned every model with "Bayesian optimization using Gaussian Process" (its appendix): a Gaussian process is fitted to what the
-//! trials so far were worth, and the point with the greatest expected improvement comes next. The first few points come from a Latin
-//! hypercube, because a model of nothing knows nothing.
+//! The paper tuned every model with "Bayesian optimization using Gaussian Process" (its appendix): a Gaussian
+//! process is fitted to what the trials so far were worth, and the point with the greatest expected
+//! improvement comes next. The first few points come from a Latin hypercube, because a model of nothing knows
+//! nothing.
 //!
 //! [`suggest`] is a pure function of the space, the strategy, the seed and the trials so far. A tuning that was killed goes on with what it
 //! would have tried; nothing but the trials has to be kept.
@@ -42,8 +44,8 @@ pub struct Observation {
 pub enum Outcome {
     /// It still runs. The next point keeps away from it.
     Pending,
-    /// How good it was; higher is better. A trial that was given up has the value that it had then. One that is infinite or not a
-    /// number has failed.
+    /// How good it was; higher is better. A trial that was given up has the value that it had then. One that
+    /// is infinite or not a number has failed.
     Value(f64),
     /// It has no value, for example because training diverged. It counts as much as the worst that has one.
     Failed,
@@ -97,8 +99,8 @@ pub enum How {
     Design,
     /// The Gaussian process expects the most of it.
     Model,
-    /// It was drawn at random: as the strategy says, or because there is nothing to fit a model to, such as when all trials were worth
-    /// the same.
+    /// It was drawn at random: as the strategy says, or because there is nothing to fit a model to, such as
+    /// when all trials were worth the same.
     Random,
 }
 
@@ -107,10 +109,12 @@ pub fn design_size(space: &Space) -> usize {
     2 * space.dimensions().len() + 2
 }
 
-/// The next point to try, after `history`: all trials so far in the order in which they were begun, those that still run among them. Trials that
-/// were not suggested, such as the paper's settings, may be among them and replace a point of the design.
+/// The next point to try, after `history`: all trials so far in the order in which they were begun, those
+/// that still run among them. Trials that were not suggested, such as the paper's settings, may be among them
+/// and replace a point of the design.
 ///
-/// The result does not depend on the number of threads. It may differ between kinds of processors, whose last digits differ.
+/// The result does not depend on the number of threads. It may differ between kinds of processors, whose last
+/// digits differ.
 ///
 /// # Errors
 /// If a trial is not a point of the space.
@@ -178,11 +182,12 @@ impl Told {
     }
 }
 
-/// Values on a scale that a Gaussian process can follow: about -1 to 1, failures as the worst. Nothing if all have failed.
+/// Values on a scale that a Gaussian process can follow: about -1 to 1, failures as the worst. Nothing if all
+/// have failed.
 ///
-/// The better half keeps its distances, in units of its spread. The worse half keeps its order alone, because how bad the bad ones are,
-/// perhaps by orders of magnitude after a divergence, must not drown what matters among the good ones (the half-rank warping of Google's Vizier,
-/// Song et al. 2024, arXiv:2408.11527).
+/// The better half keeps its distances, in units of its spread. The worse half keeps its order alone, because
+/// how bad the bad ones are, perhaps by orders of magnitude after a divergence, must not drown what matters
+/// among the good ones (the half-rank warping of Google's Vizier, Song et al. 2024, arXiv:2408.11527).
 fn scores(values: &[Option<f64>]) -> Vec<f64> {
     let mut sorted: Vec<f64> = values.iter().flatten().copied().collect();
     sorted.sort_by(f64::total_cmp);
@@ -221,8 +226,8 @@ fn uniform(rng: &mut impl Rng, dimensions: usize) -> Vec<f64> {
     (0..dimensions).map(|_| rng.random()).collect()
 }
 
-/// Points of the unit cube of which each dimension, cut into as many slices as there are points, has one in each slice. Of many such
-/// designs, the one whose nearest two points are farthest from each other.
+/// Points of the unit cube of which each dimension, cut into as many slices as there are points, has one in
+/// each slice. Of many such designs, the one whose nearest two points are farthest from each other.
 fn latin_hypercube(seed: u64, dimensions: usize, points: usize) -> Vec<Vec<f64>> {
     const DESIGNS: usize = 100;
     let mut rng = draws(seed, Purpose::Design, 0);
@@ -275,8 +280,9 @@ mod tests {
         history
     }
 
-    /// The documented case: on a landscape shaped like those of hyperparameters, with noise, what the Gaussian process finds in 25 trials is
-    /// less than half as far from the best there is as what random search finds, in the median over seeds. The example `compare` has more.
+    /// The documented case: on a landscape shaped like those of hyperparameters, with noise, what the
+    /// Gaussian process finds in 25 trials is less than half as far from the best there is as what random
+    /// search finds, in the median over seeds. The example `compare` has more.
     #[test]
     fn it_beats_random_search() {
         let landscape = &LANDSCAPES[0];

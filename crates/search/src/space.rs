@@ -54,8 +54,8 @@ impl From<Space> for Vec<Dimension> {
 /// More settings than this cannot be tuned with the trials that anyone can pay for.
 const MOST_DIMENSIONS: usize = 20;
 
-/// A value is rounded by at most this share of its range: a difference that no training shows. Short values are easier to read and to
-/// type, and hide that another processor computes the last digit differently.
+/// A value is rounded by at most this share of its range: a difference that no training shows. Short values
+/// are easier to read and to type, and hide that another processor computes the last digit differently.
 const ROUNDING: f64 = 5e-4;
 
 impl Space {
@@ -89,7 +89,8 @@ impl Space {
     /// The position of a point in the unit cube, which is where everything is computed.
     ///
     /// # Errors
-    /// If the point has too few or too many numbers, or is outside of the bounds: it belongs to another space.
+    /// If the point has too few or too many numbers, or is outside of the bounds: it belongs to another
+    /// space.
     pub(super) fn to_unit(&self, point: &[f64]) -> Result<Vec<f64>> {
         if point.len() != self.dimensions.len() {
             let allowed = format!("a number for each of the {} settings to tune", self.dimensions.len());

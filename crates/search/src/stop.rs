@@ -3,12 +3,14 @@
 /// So many other trials must be known before one is given up: the median of fewer says little.
 pub const OTHERS_NEEDED: usize = 5;
 
-/// Whether a trial may be given up: its best so far is below the median of what the others had as their best up to the same step.
+/// Whether a trial may be given up: its best so far is below the median of what the others had as their best
+/// up to the same step.
 ///
-/// A curve is what was measured at steps, in any order; higher is better. `others` are the trials that ended: finished, or given up
-/// themselves. Those count with what they had: without them the median would be that of the winners, and half of all that are
-/// left would have to go again and again. No trial is given up before step `grace`, nor while fewer than [`OTHERS_NEEDED`] others
-/// are known at its step. Values that are not numbers are no values; a trial that has none after `grace` is the worst.
+/// A curve is what was measured at steps, in any order; higher is better. `others` are the trials that ended:
+/// finished, or given up themselves. Those count with what they had: without them the median would be that of
+/// the winners, and half of all that are left would have to go again and again. No trial is given up before
+/// step `grace`, nor while fewer than [`OTHERS_NEEDED`] others are known at its step. Values that are not
+/// numbers are no values; a trial that has none after `grace` is the worst.
 pub fn is_hopeless(curve: &[(u64, f64)], others: &[Vec<(u64, f64)>], grace: u64) -> bool {
     let Some(step) = curve.iter().map(|(step, _)| *step).max() else { return false };
     let mut known: Vec<f64> = others.iter().filter_map(|other| best_until(other, step)).collect();

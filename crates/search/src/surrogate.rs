@@ -1,4 +1,5 @@
-//! The Gaussian process, which is that of `egobox-gp`, and the search for the point of which it expects the most.
+//! The Gaussian process, which is that of `egobox-gp`, and the search for the point of which it expects the
+//! most.
 //!
 //! Why that crate, and not the optimiser that is built on it: docs/decisions/0011-tuning.md.
 
@@ -17,15 +18,16 @@ use super::{Told, uniform};
 /// Twice differentiable, no more: what hyperparameters do is not as smooth as a bell.
 type Model = GaussianProcess<f64, ConstantMean, Matern52Corr>;
 
-/// Shares of noise among which the likelihood chooses, as variances relative to that of the process. A validation score is noisy, and a process
-/// that has to pass through every point would wiggle.
+/// Shares of noise among which the likelihood chooses, as variances relative to that of the process. A
+/// validation score is noisy, and a process that has to pass through every point would wiggle.
 const NOISES: [f64; 3] = [1e-4, 1e-2, 1e-1];
 
 /// Starts of the search for length scales. Not 1: with that, the crate draws from the system's entropy.
 const STARTS: usize = 2;
 
-/// Bounds of the inverse length scales, in standard deviations of the points. The ends mean that a setting does nothing, or that knowing a
-/// value tells nothing about its neighbours: with few points the likelihood likes both too much.
+/// Bounds of the inverse length scales, in standard deviations of the points. The ends mean that a setting
+/// does nothing, or that knowing a value tells nothing about its neighbours: with few points the likelihood
+/// likes both too much.
 const INVERSE_LENGTHS: (f64, f64) = (0.1, 3.0);
 
 /// Points of the whole cube that are looked at.
@@ -39,13 +41,15 @@ const NEAR: usize = 60;
 const ROUNDS: i32 = 12;
 const FINER: usize = 20;
 
-/// No point is tried nearer than this to another, in the dimension in which they differ most: it would be the same training again.
+/// No point is tried nearer than this to another, in the dimension in which they differ most: it would be the
+/// same training again.
 const NEAREST: f64 = 0.005;
 
 /// The position in the unit cube with the greatest expected improvement. None if nothing can be fitted.
 pub(super) fn most_promising(told: &Told, rng: &mut impl Rng) -> Option<Vec<f64>> {
-    // The crate unwraps the results of its linear algebra. What is known to break it is kept from it, and nothing else has been seen to; but
-    // as the same trials give the same model, a panic would come again at every attempt to go on, and the tuning would be lost.
+    // The crate unwraps the results of its linear algebra. What is known to break it is kept from it, and
+    // nothing else has been seen to; but as the same trials give the same model, a panic would come again at
+    // every attempt to go on, and the tuning would be lost.
     catch_unwind(AssertUnwindSafe(|| search(told, rng))).ok().flatten()
 }
 
@@ -107,7 +111,8 @@ impl Best<'_> {
     }
 }
 
-/// A position near another: about half of its numbers are moved, so that settings that are right already can stay.
+/// A position near another: about half of its numbers are moved, so that settings that are right already can
+/// stay.
 fn moved(position: &[f64], width: f64, rng: &mut impl Rng) -> Vec<f64> {
     let mut near = position.to_vec();
     for value in &mut near {
@@ -122,8 +127,8 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// The likeliest model of the ended trials, then told that the pending ones are as good as it believes: it grows sure of them, and
-/// expects nothing more there.
+/// The likeliest model of the ended trials, then told that the pending ones are as good as it believes: it
+/// grows sure of them, and expects nothing more there.
 fn fit(told: &Told) -> Option<Model> {
     let first = told.ended.first()?.1;
     if told.ended.len() < 3 || told.ended.iter().all(|(_, score)| *score == first) {

@@ -1,9 +1,10 @@
 //! A client that measures a server, for `cargo xtask bench serve`.
 //!
-//! `bench_client RUN ADDRESS SECONDS PID` asks a server of the run, which is the process PID, about encounters of its dataset, and prints
-//! one JSON object: how long a call takes, how many encounters per second it answers, how many the same model answers in this process,
-//! and how much of the processors' time each of them takes.
-//! `bench_client RUN ADDRESS SECONDS soak` asks everything from 16 connections for so long, and prints how many calls that were.
+//! `bench_client RUN ADDRESS SECONDS PID` asks a server of the run, which is the process PID, about
+//! encounters of its dataset, and prints one JSON object: how long a call takes, how many encounters per
+//! second it answers, how many the same model answers in this process, and how much of the processors' time
+//! each of them takes. `bench_client RUN ADDRESS SECONDS soak` asks everything from 16 connections for so
+//! long, and prints how many calls that were.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -114,7 +115,8 @@ fn in_process(run: &Run, encounters: &[Encounter], time: Duration) -> gct::Resul
 /// What all threads of a process have had of the processors.
 fn processor_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process is there");
-    // Its name is in parentheses and may be anything; the state comes next, and then numbers. A tick is a hundredth of a second.
+    // Its name is in parentheses and may be anything; the state comes next, and then numbers. A tick is a
+    // hundredth of a second.
     let (_, numbers) = stat.rsplit_once(')').expect("the process has a name");
     let ticks = numbers.split_whitespace().skip(11).take(2);
     ticks.map(|ticks| ticks.parse::<f64>().expect("ticks are numbers")).sum::<f64>() / 100.0

@@ -18,8 +18,8 @@ use crate::settings::Token;
 pub(crate) enum Admission {
     /// Whoever has the token.
     Token(Token),
-    /// Programs of this machine. Browsers of this machine too, but not for pages of others: such a page can have its name point
-    /// to this machine, and then the header `Host` has that name.
+    /// Programs of this machine. Browsers of this machine too, but not for pages of others: such a page can
+    /// have its name point to this machine, and then the header `Host` has that name.
     Local(IpAddr),
 }
 

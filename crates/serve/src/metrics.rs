@@ -1,4 +1,5 @@
-//! What is counted, in the words of Prometheus. Labels are routes and statuses, never anything that a client sent.
+//! What is counted, in the words of Prometheus. Labels are routes and statuses, never anything that a client
+//! sent.
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;

@@ -1,4 +1,5 @@
-//! The page for a browser: the report on a run, alive. It is optional; without it there is a line that says where the API is.
+//! The page for a browser: the report on a run, alive. It is optional; without it there is a line that says
+//! where the API is.
 
 use axum::body::Bytes;
 use axum::extract::State;

@@ -26,8 +26,8 @@ use crate::problem::Problem;
 use crate::settings::Limits;
 use crate::words::Question;
 
-/// Nodes of all encounters of a request that is answered where it arrived: three encounters of the usual size, and less than a
-/// millisecond for which its thread takes nothing else.
+/// Nodes of all encounters of a request that is answered where it arrived: three encounters of the usual
+/// size, and less than a millisecond for which its thread takes nothing else.
 const HERE: usize = 128;
 
 /// Encounters that one thread takes at a time, if they are not large.

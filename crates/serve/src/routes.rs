@@ -223,7 +223,8 @@ impl App {
     }
 }
 
-/// Does what is quick at once. The rest may take a while, and others want this thread: they get another, which takes a while too.
+/// Does what is quick at once. The rest may take a while, and others want this thread: they get another,
+/// which takes a while too.
 fn work<T>(is_quick: bool, what: impl FnOnce() -> T) -> T {
     if is_quick { what() } else { tokio::task::block_in_place(what) }
 }

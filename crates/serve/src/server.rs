@@ -53,7 +53,8 @@ const BACKLOG: usize = 1024;
 /// Bytes of a request's header, all lines together.
 const HEADER: usize = 64 << 10;
 
-/// An address that is taken, before there is a model to ask: so that what is wrong with it is said at once. Connections wait.
+/// An address that is taken, before there is a model to ask: so that what is wrong with it is said at once.
+/// Connections wait.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -104,8 +105,9 @@ impl Server {
         if run.settings().model.needs_edges() {
             return Err(Error::NeedsEdges { model: run.settings().model.name() });
         }
-        // They ask the model too, so there are as many as it may have. As many again stand in for those that are busy with something long;
-        // more would only share the same cores, and each keeps memory of its own.
+        // They ask the model too, so there are as many as it may have. As many again stand in for those that
+        // are busy with something long; more would only share the same cores, and each keeps memory of its
+        // own.
         let threads = rayon::current_num_threads();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)

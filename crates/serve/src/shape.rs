@@ -60,7 +60,8 @@ pub struct Predictions {
 /// What the model predicts for an encounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Prediction {
-    /// The labels; or guesses of the hidden diagnosis; or the pairs of codes that are connected, the strongest first, at most 30.
+    /// The labels; or guesses of the hidden diagnosis; or the pairs of codes that are connected, the
+    /// strongest first, at most 30.
     pub answers: Vec<Answer>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,

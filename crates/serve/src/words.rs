@@ -58,7 +58,8 @@ impl Words {
             Some(_) if !hides => Err(Problem::HidesNothing { index }),
             None if !hides => Ok(Hide::ByEncounter),
             _ if diagnoses.is_empty() => Err(Problem::NothingToHide { index }),
-            // The encounter has no name, so what is hidden depends on how many diagnoses there are, and on nothing else.
+            // The encounter has no name, so what is hidden depends on how many diagnoses there are, and on
+            // nothing else.
             None => Ok(Hide::ByEncounter),
             Some(code) => {
                 let id = self.run.code_id(CodeKind::Diagnosis, code);

@@ -43,14 +43,15 @@ impl std::error::Error for Unprinted {
     }
 }
 
-/// Text of a file or an argument for a line of its own or a cell of a table: what would move the cursor, change colors or
-/// turn the direction of writing is shown as JSON writes it, and so are line breaks, which could forge a line.
+/// Text of a file or an argument for a line of its own or a cell of a table: what would move the cursor,
+/// change colors or turn the direction of writing is shown as JSON writes it, and so are line breaks, which
+/// could forge a line.
 pub fn visible(text: impl fmt::Display) -> String {
     escape(&text.to_string(), is_hidden).into_owned()
 }
 
-/// Whether a character does something to a terminal instead of being shown: C0, C1 and DEL, line and paragraph separators,
-/// controls of the direction of writing.
+/// Whether a character does something to a terminal instead of being shown: C0, C1 and DEL, line and
+/// paragraph separators, controls of the direction of writing.
 fn is_hidden(letter: char) -> bool {
     const DIRECTIONS: [char; 3] = ['\u{61c}', '\u{200e}', '\u{200f}'];
     let is_between = matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -74,12 +75,14 @@ fn escape(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Lines of ours: everything but their ends is made visible. What is escaped is still valid inside of texts of JSON and TOML.
+/// Lines of ours: everything but their ends is made visible. What is escaped is still valid inside of texts
+/// of JSON and TOML.
 fn lines(text: &str) -> Cow<'_, str> {
     escape(text, |letter| letter != '\n' && is_hidden(letter))
 }
 
-/// Writes text to standard output. Line breaks are kept, so what comes from a file must have gone through [`visible`] before.
+/// Writes text to standard output. Line breaks are kept, so what comes from a file must have gone through
+/// [`visible`] before.
 ///
 /// # Errors
 /// As [`flushed`].
@@ -151,7 +154,8 @@ pub fn print_error(error: &str, hint: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Ends a command that was written wrongly, or that shows its help. What an argument would do to a terminal is shown instead.
+/// Ends a command that was written wrongly, or that shows its help. What an argument would do to a terminal
+/// is shown instead.
 pub fn misused(error: &clap::Error) -> ! {
     if std::env::args_os().any(|argument| argument.to_string_lossy().contains(is_hidden)) {
         let _ = io::stderr().lock().write_all(lines(&error.render().to_string()).as_bytes());
@@ -173,8 +177,8 @@ pub fn stop() -> &'static Stop {
     &STOP
 }
 
-/// From now on, Ctrl-C, a request to terminate and a terminal that is closed ask to [`stop`], so that a command
-/// can clean up. A second Ctrl-C or request does not ask: the program ends with 130.
+/// From now on, Ctrl-C, a request to terminate and a terminal that is closed ask to [`stop`], so that a
+/// command can clean up. A second Ctrl-C or request does not ask: the program ends with 130.
 ///
 /// # Errors
 /// If the system refuses.
@@ -191,7 +195,8 @@ pub fn listen() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a closed terminal is no reason to stop: `nohup` has said so to the system before this program began.
+/// Whether a closed terminal is no reason to stop: `nohup` has said so to the system before this program
+/// began.
 pub fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

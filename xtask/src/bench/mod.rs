@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: speed and memory of the release build, with a peer measured beside it in the same run.
+//! `cargo xtask bench`: speed and memory of the release build, with a peer measured beside it in the same
+//! run.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! `cargo xtask bench prepare`: a long table of events to encounter lists and conditional probabilities, beside DuckDB and Polars.
+//! `cargo xtask bench prepare`: a long table of events to encounter lists and conditional probabilities,
+//! beside DuckDB and Polars.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::{cargo, execute, python, root, target};
 /// About 42 million rows of events.
 const ENCOUNTERS: &str = "1000000";
 
-/// The most that it may take beside DuckDB, whose seconds differ from machine to machine: 15 s where that took 18.
+/// The most that it may take beside DuckDB, whose seconds differ from machine to machine: 15 s where that
+/// took 18.
 const SHARE: f64 = 15.0 / 18.0;
 const MEGABYTES: f64 = 1500.0;
 

@@ -1,4 +1,5 @@
-//! `cargo xtask bench serve`: a server on this machine and a client beside it, and the same model without either.
+//! `cargo xtask bench serve`: a server on this machine and a client beside it, and the same model without
+//! either.
 
 use std::fs;
 use std::io::Read;

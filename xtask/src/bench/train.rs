@@ -26,7 +26,8 @@ const PEAK_FRACTION: f64 = 0.55;
 /// The megabytes that it may take.
 const MEGABYTES: f64 = 400.0;
 
-/// How often GCT is measured, ours and theirs in turn. The best of each counts: a busy machine slows down and nothing else.
+/// How often GCT is measured, ours and theirs in turn. The best of each counts: a busy machine slows down and
+/// nothing else.
 const ROUNDS: usize = 3;
 
 const TASKS: [&str; 2] = ["graph_reconstruction", "visit_label"];

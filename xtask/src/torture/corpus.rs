@@ -1,4 +1,5 @@
-//! What is damaged and killed: a few files that are kept in `xtask/corpus/world`, and what the program itself makes at the start.
+//! What is damaged and killed: a few files that are kept in `xtask/corpus/world`, and what the program itself
+//! makes at the start.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,7 +14,8 @@ use super::program::Programs;
 use super::tree;
 use crate::root;
 
-/// What every identifier of a subject or an encounter begins with. It must never be printed, nor written to a log.
+/// What every identifier of a subject or an encounter begins with. It must never be printed, nor written to a
+/// log.
 pub(crate) const MARKER: &str = "PLANTED-4711";
 
 /// Settings that make a training take a fraction of a second.

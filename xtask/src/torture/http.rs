@@ -1,4 +1,5 @@
-//! Requests to `gct serve` on this machine: those of `xtask/corpus/requests.http`, larger ones, and both damaged.
+//! Requests to `gct serve` on this machine: those of `xtask/corpus/requests.http`, larger ones, and both
+//! damaged.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};

@@ -1,8 +1,8 @@
 //! Commands killed at their n-th call of the system that changes files, and run again.
 //!
-//! `strace` sends the signal when the call begins, so that it is not carried out. It counts by name of the call and by thread: with
-//! `when=3` a command dies when any of its threads begins its third one. (With `--seccomp-bpf`, which is faster, strace 6.1 sends no
-//! signals: so it only counts.)
+//! `strace` sends the signal when the call begins, so that it is not carried out. It counts by name of the
+//! call and by thread: with `when=3` a command dies when any of its threads begins its third one. (With
+//! `--seccomp-bpf`, which is faster, strace 6.1 sends no signals: so it only counts.)
 
 use std::collections::BTreeMap;
 use std::fs;

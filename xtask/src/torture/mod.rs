@@ -1,5 +1,6 @@
-//! `cargo xtask torture`: kills every command that writes, damages every file that is read, sends odd requests, and lists what
-//! came of it. A case is decided by the seed and its name, so whatever is found can be repeated.
+//! `cargo xtask torture`: kills every command that writes, damages every file that is read, sends odd
+//! requests, and lists what came of it. A case is decided by the seed and its name, so whatever is found can
+//! be repeated.
 
 use std::fs;
 use std::path::{Path, PathBuf};

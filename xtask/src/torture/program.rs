@@ -27,8 +27,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The program that a line of arguments is for, and these arguments. `gct prepare` is run as what it starts, so that the memory
-    /// and the death of that program are seen.
+    /// The program that a line of arguments is for, and these arguments. `gct prepare` is run as what it
+    /// starts, so that the memory and the death of that program are seen.
     fn split<'a>(&self, line: &'a str) -> (PathBuf, impl Iterator<Item = &'a str>) {
         let (name, rest) = match line.strip_prefix("prepare ") {
             Some(rest) => ("gct-prepare", rest),

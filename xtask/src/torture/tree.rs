@@ -128,7 +128,8 @@ fn without_clock(path: &Path, bytes: Vec<u8>, home: &Path) -> Vec<u8> {
     untimed(&text).into_bytes()
 }
 
-/// Tensors without the description of a checkpoint, which says how long it took: the header is JSON, its length before it.
+/// Tensors without the description of a checkpoint, which says how long it took: the header is JSON, its
+/// length before it.
 fn without_description(bytes: &[u8]) -> Option<Vec<u8>> {
     let (length, rest) = bytes.split_first_chunk()?;
     let (header, tensors) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
@@ -137,7 +138,8 @@ fn without_description(bytes: &[u8]) -> Option<Vec<u8>> {
     Some([header.to_string().as_bytes(), tensors].concat())
 }
 
-/// A text without the numbers of JSON fields such as `seconds` and `encounters_per_second`, wherever in it they are.
+/// A text without the numbers of JSON fields such as `seconds` and `encounters_per_second`, wherever in it
+/// they are.
 fn untimed(text: &str) -> String {
     let is_number = |character: char| character.is_ascii_digit() || " .-+e".contains(character);
     let mut parts = text.split("second");

@@ -1,9 +1,9 @@
-//! Results keep their bits: every model trained for 200 steps on every kind of question, with one thread and with two, and the
-//! SHA-256 of what comes out, beside what came out when `bits.txt` was recorded.
+//! Results keep their bits: every model trained for 200 steps on every kind of question, with one thread and
+//! with two, and the SHA-256 of what comes out, beside what came out when `bits.txt` was recorded.
 //!
-//! The last bits depend on the instructions that a processor has and on the C library, so only the kind of machine that recorded
-//! the file compares with it. Others see that one thread and two agree. A change that means to change results records the file
-//! anew: `GCT_RECORD=1 cargo test -p gct-cli --test it bits`.
+//! The last bits depend on the instructions that a processor has and on the C library, so only the kind of
+//! machine that recorded the file compares with it. Others see that one thread and two agree. A change that
+//! means to change results records the file anew: `GCT_RECORD=1 cargo test -p gct-cli --test it bits`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -93,7 +93,8 @@ fn trained(task: &str) -> (tempfile::TempDir, PathBuf) {
     (guard, home)
 }
 
-/// `gct` in this folder, to which it is copied, and with no other program to find: as if `gct-prepare` were not installed.
+/// `gct` in this folder, to which it is copied, and with no other program to find: as if `gct-prepare` were
+/// not installed.
 fn alone(folder: &Path, line: &str) -> std::process::Output {
     let program = folder.join("gct");
     if !program.exists() {

@@ -3,8 +3,8 @@
 use crate::ingest::synthetic::Generator;
 use crate::record::Encounter;
 
-/// The generator's chances, restricted to the codes of one encounter. Cell (d, m) of a table over diagnoses and
-/// treatments is at `d * treatments + m`; labs come innermost.
+/// The generator's chances, restricted to the codes of one encounter. Cell (d, m) of a table over diagnoses
+/// and treatments is at `d * treatments + m`; labs come innermost.
 #[derive(Debug, Clone)]
 pub(super) struct Chances {
     pub(super) diagnoses: usize,

@@ -1,18 +1,18 @@
 //! The chance of an edge given the whole encounter, by Gibbs sampling.
 //!
 //! What is unknown about an encounter is who ordered what and who measured what. A loop that continues with
-//! probability b makes a geometric number of draws, which is a Poisson number whose rate is exponential with mean
-//! b / (1 - b). Given such a rate for each diagnosis (and for each pair of diagnosis and treatment, for its labs),
-//! all draws are independent Poisson counts, and each can be sampled given the others and the codes that must come
-//! out:
+//! probability b makes a geometric number of draws, which is a Poisson number whose rate is exponential with
+//! mean b / (1 - b). Given such a rate for each diagnosis (and for each pair of diagnosis and treatment, for
+//! its labs), all draws are independent Poisson counts, and each can be sampled given the others and the
+//! codes that must come out:
 //!
 //! 1. the rates, from the numbers of draws: gamma;
-//! 2. for a treatment with one cause, which cause, its labs moving along; for every further pair, whether it is one more
-//!    cause that the encounter does not need;
+//! 2. for a treatment with one cause, which cause, its labs moving along; for every further pair, whether it
+//!    is one more cause that the encounter does not need;
 //! 3. for each lab, how often it was drawn (at least once) and by which of the pairs.
 //!
-//! The chances are averages over many rounds, not of what was sampled but of the chance that it had (Rao-Blackwell),
-//! so that a few hundred rounds are enough.
+//! The chances are averages over many rounds, not of what was sampled but of the chance that it had
+//! (Rao-Blackwell), so that a few hundred rounds are enough.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma, Poisson};
@@ -21,8 +21,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::PairScores;
 use super::chances::Chances;
 
-/// Rounds that are averaged, after as many as a quarter of them to forget the start. Ten times as many move the areas
-/// by less than 0.003.
+/// Rounds that are averaged, after as many as a quarter of them to forget the start. Ten times as many move
+/// the areas by less than 0.003.
 const ROUNDS: usize = 400;
 const WARM_UP: usize = ROUNDS / 4;
 
@@ -201,8 +201,8 @@ impl<'a> Sampler<'a> {
                 self.causes[pair] = false;
                 causes -= 1;
             }
-            // If it is a cause, all labs that it measures are among those that the encounter has. Beyond e^700 the odds are
-            // as good as certain.
+            // If it is a cause, all labs that it measures are among those that the encounter has. Beyond
+            // e^700 the odds are as good as certain.
             let (more, mass) = (self.chances.more_labs[pair], self.lab_mass[pair]);
             let odds = self.rate(pair).min(700.0).exp_m1() * self.within_labs[pair];
             if self.rng.random::<f64>() < odds / (1.0 + odds) {
@@ -331,8 +331,8 @@ mod tests {
 
     use super::*;
 
-    /// The chance that a loop that continues with `more` draws exactly the set `of` (a bit mask) and nothing else:
-    /// inclusion and exclusion over its subsets.
+    /// The chance that a loop that continues with `more` draws exactly the set `of` (a bit mask) and nothing
+    /// else: inclusion and exclusion over its subsets.
     fn exactly(of: usize, more: f64, p: &[f64]) -> f64 {
         (0..1usize << p.len())
             .filter(|subset| subset & !of == 0)
@@ -345,7 +345,8 @@ mod tests {
             .sum()
     }
 
-    /// Both posteriors by going through every explanation of the encounter: who ordered what, who measured what.
+    /// Both posteriors by going through every explanation of the encounter: who ordered what, who measured
+    /// what.
     fn enumerate(chances: &Chances) -> (Vec<f64>, Vec<f64>) {
         let &Chances { diagnoses, treatments, labs, .. } = chances;
         let pairs = diagnoses * treatments;

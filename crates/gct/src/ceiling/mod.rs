@@ -1,15 +1,15 @@
 //! The best that graph reconstruction and diagnosis-treatment classification can be on synthetic data.
 //!
-//! The generator is known, so the chance of every edge given the encounter's codes can be computed. A model that does
-//! not see the edges cannot rank pairs better than these chances do, however long it trains.
+//! The generator is known, so the chance of every edge given the encounter's codes can be computed. A model
+//! that does not see the edges cannot rank pairs better than these chances do, however long it trains.
 //!
 //! There are two of them. `pairwise` has a closed form but weighs each pair by itself: it asks who among the
-//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis orders few treatments and that
-//! the labs say something about who ordered them. `joint` weighs the encounter as a whole; it has no closed form
-//! and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
+//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis orders few treatments and
+//! that the labs say something about who ordered them. `joint` weighs the encounter as a whole; it has no
+//! closed form and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
 //!
-//! Beside them stand two rules that need no generator: the conditional probabilities of the training split, and the
-//! share of true edges among pairs of the same two kinds.
+//! Beside them stand two rules that need no generator: the conditional probabilities of the training split,
+//! and the share of true edges among pairs of the same two kinds.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -33,13 +33,15 @@ use chances::Chances;
 pub struct Ceiling {
     /// The chance of each edge, pair by pair.
     pub ceiling: Scores,
-    /// The chance of each edge, given the whole encounter: the best that a model can do, as far as sampling tells.
+    /// The chance of each edge, given the whole encounter: the best that a model can do, as far as sampling
+    /// tells.
     pub ceiling_joint: Scores,
     /// The conditional probabilities of the training split.
     pub prior: Scores,
     /// The share of true edges among pairs of the same two kinds.
     pub kinds: Scores,
-    /// The chance of each label of diagnosis-treatment classification, given the whole encounter. Older datasets do not have it.
+    /// The chance of each label of diagnosis-treatment classification, given the whole encounter. Older
+    /// datasets do not have it.
     #[serde(default)]
     pub diagnosis_treatment: Option<LabelScores>,
 }
@@ -66,7 +68,8 @@ pub struct Scores {
     pub encounters: u64,
 }
 
-/// How many held-out encounters are enough: the areas then vary by about 0.003 from one choice of them to another.
+/// How many held-out encounters are enough: the areas then vary by about 0.003 from one choice of them to
+/// another.
 pub const HELD_OUT: usize = 2000;
 
 /// Sampling is slow, and this many settle the joint ceiling to about 0.005.
@@ -82,7 +85,8 @@ pub const JOINT_HELD_OUT: usize = 500;
 pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter], stop: &Stop) -> Result<Ceiling> {
     let few = &held_out[..held_out.len().min(JOINT_HELD_OUT)];
     let pairwise = |_, encounter: &Encounter| vec![pairwise::posterior(&Chances::of(generator, encounter))];
-    // Sampling is slow: it is done for those that are ranked by their edges, and for those that may have a label.
+    // Sampling is slow: it is done for those that are ranked by their edges, and for those that may have a
+    // label.
     let pairs = generator.label_pairs();
     let joint = each(held_out, stop, |number, encounter| {
         let is_wanted = number < few.len() || pairs.iter().any(|pair| pair_index(encounter, *pair).is_some());
@@ -116,7 +120,8 @@ fn pair_index(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Opti
     Some(index(diagnosis, &codes.diagnosis)? * codes.treatment.len() + index(treatment, &codes.treatment)?)
 }
 
-/// Ranks encounters by the joint chance of their labels: each says that a certain diagnosis led to a certain treatment.
+/// Ranks encounters by the joint chance of their labels: each says that a certain diagnosis led to a certain
+/// treatment.
 fn rank_labels(
     encounters: &[Encounter],
     pairs: [(u32, u32); 2],
@@ -143,8 +148,8 @@ struct PairScores {
     treatment_lab: Vec<f32>,
 }
 
-/// Ranks the pairs of all encounters by what `rule` says of each: one set of scores, or two if it scores the pair
-/// (i, j) otherwise than (j, i).
+/// Ranks the pairs of all encounters by what `rule` says of each: one set of scores, or two if it scores the
+/// pair (i, j) otherwise than (j, i).
 fn score(
     encounters: &[Encounter],
     stop: &Stop,

@@ -1,14 +1,14 @@
 //! The chance of an edge, pair by pair.
 //!
-//! Diagnosis d draws treatments while a coin of b(d) says so, and each draw is m with p = p(m|d). So it orders m at
-//! least once with
+//! Diagnosis d draws treatments while a coin of b(d) says so, and each draw is m with p = p(m|d). So it
+//! orders m at least once with
 //!
 //! ```text
 //! q(d,m) = b p / (1 - b + b p)
 //! ```
 //!
-//! and given that somebody ordered m, d did with chance q(d,m) / (1 - prod over d' of (1 - q(d',m))). For a lab the
-//! same holds with c(m,d) and p(r|m,d), averaged over who may have ordered m.
+//! and given that somebody ordered m, d did with chance q(d,m) / (1 - prod over d' of (1 - q(d',m))). For a
+//! lab the same holds with c(m,d) and p(r|m,d), averaged over who may have ordered m.
 
 use super::PairScores;
 use super::chances::Chances;

@@ -40,8 +40,8 @@ impl Assembly {
         self.folder().join(ENCOUNTERS)
     }
 
-    /// Reads every encounter that was written, refuses what is not as it should be, and renames the folder to its
-    /// path. This is where codes are counted: the counts of the vocabulary are filled in. The job is told
+    /// Reads every encounter that was written, refuses what is not as it should be, and renames the folder to
+    /// its path. This is where codes are counted: the counts of the vocabulary are filled in. The job is told
     /// how many encounters are read.
     ///
     /// # Errors

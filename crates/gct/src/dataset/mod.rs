@@ -6,8 +6,8 @@
 //! DIR/vocabulary.parquet   kind, id, code, description, count
 //! ```
 //!
-//! The folder appears whole or not at all, is read as a stream, and is refused when anything in it is not as it
-//! should be. `docs/data.md` describes the columns for users of other tools.
+//! The folder appears whole or not at all, is read as a stream, and is refused when anything in it is not as
+//! it should be. `docs/data.md` describes the columns for users of other tools.
 
 mod assembly;
 mod manifest;

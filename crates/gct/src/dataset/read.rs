@@ -68,8 +68,8 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens a folder, having checked its version, that both files are those that were written, and their columns.
-    /// Rows are checked as they are read.
+    /// Opens a folder, having checked its version, that both files are those that were written, and their
+    /// columns. Rows are checked as they are read.
     ///
     /// # Errors
     /// If anything is not as it should be; the error is as specific as it can be.
@@ -386,7 +386,8 @@ pub(crate) fn read_vocabulary(path: &Path, sizes: PerKind<u64>) -> Result<Vocabu
     Ok(vocabulary)
 }
 
-/// The encounters of a dataset, one after the other, having checked that their ids are unique. Ends after the first error.
+/// The encounters of a dataset, one after the other, having checked that their ids are unique. Ends after the
+/// first error.
 pub struct Encounters {
     batches: Batches,
     decoder: Decoder,

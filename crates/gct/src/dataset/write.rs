@@ -74,8 +74,8 @@ impl Writer {
     /// If the disk refuses.
     ///
     /// # Panics
-    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, or a prediction time or a part of
-    /// a split, which generators do not know and [`super::Assembly`] is for.
+    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, or a
+    /// prediction time or a part of a split, which generators do not know and [`super::Assembly`] is for.
     pub fn write(&mut self, encounters: &[Encounter]) -> Result<()> {
         for encounter in encounters {
             assert!(
@@ -165,7 +165,8 @@ pub(crate) fn write_table(
     file.finish()
 }
 
-/// A Parquet file in the making, written a part at a time. Dropped before [`TableFile::finish`], it leaves nothing behind.
+/// A Parquet file in the making, written a part at a time. Dropped before [`TableFile::finish`], it leaves
+/// nothing behind.
 pub(crate) struct TableFile {
     parquet: ArrowWriter<File>,
     pending: PendingFile,

@@ -18,7 +18,8 @@ use crate::synth;
 const FILE: &str = "data.json";
 const DATA: &str = "data";
 
-/// Refuses a folder that is not one of experiments, nor empty: files of the user's could have the names of ours.
+/// Refuses a folder that is not one of experiments, nor empty: files of the user's could have the names of
+/// ours.
 pub(super) fn check_folder(folder: &Path) -> Result<()> {
     if folder.join(FILE).exists() {
         return About::read(folder).map(drop);

@@ -23,8 +23,8 @@
 //!
 //! `include = "other.toml"` begins with everything that the other file says; its `settings` come first.
 //!
-//! Every model on every task with every split is a trial. A folder of experiments holds what they found, which is small, and what
-//! they trained:
+//! Every model on every task with every split is a trial. A folder of experiments holds what they found,
+//! which is small, and what they trained:
 //!
 //! ```text
 //! DIR/data.json              counts of the dataset, and what any model can reach
@@ -90,7 +90,8 @@ pub struct Experiment {
     /// The model that others are tested against; if none, `gct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare_with: Option<String>,
-    /// Whether the test split is looked at. While settings are chosen it should not be: validation is for that.
+    /// Whether the test split is looked at. While settings are chosen it should not be: validation is for
+    /// that.
     #[serde(default = "looks_at_test")]
     pub test: bool,
     /// What is learned from.
@@ -289,8 +290,8 @@ impl Experiment {
         self.variants.get(name).map_or(name, |variant| &variant.model)
     }
 
-    /// All trials on data of this source: for each split, each task, each model that can learn it. A split is finished before the
-    /// next one begins, so that there is something to compare early on.
+    /// All trials on data of this source: for each split, each task, each model that can learn it. A split is
+    /// finished before the next one begins, so that there is something to compare early on.
     ///
     /// # Errors
     /// If settings make no sense.

@@ -1,7 +1,8 @@
 //! All trials of an experiment, some of them side by side.
 //!
-//! Trials side by side, each on one thread, finish sooner than one after another on all threads: a training step is short, and at
-//! its end threads wait for each other. So there are as many as there are threads, or as trials are left.
+//! Trials side by side, each on one thread, finish sooner than one after another on all threads: a training
+//! step is short, and at its end threads wait for each other. So there are as many as there are threads, or
+//! as trials are left.
 
 use std::fs;
 use std::path::Path;
@@ -88,12 +89,13 @@ pub struct Outcome {
     pub failed: Vec<String>,
 }
 
-/// Runs the trials of an experiment that are not finished, and writes what they found into a folder; with so many trials side by
-/// side, or as many as there are threads. Once the job is to stop, every trial writes a checkpoint and stops.
+/// Runs the trials of an experiment that are not finished, and writes what they found into a folder; with so
+/// many trials side by side, or as many as there are threads. Once the job is to stop, every trial writes a
+/// checkpoint and stops.
 ///
 /// # Errors
-/// If what is in the folder is of another experiment; if a trial cannot be written; if the job is stopped. A trial
-/// whose loss explodes is no error: it is told, and the others go on.
+/// If what is in the folder is of another experiment; if a trial cannot be written; if the job is stopped. A
+/// trial whose loss explodes is no error: it is told, and the others go on.
 pub fn run(
     experiment: &Experiment,
     dataset: &Dataset,

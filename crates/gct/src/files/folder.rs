@@ -40,8 +40,8 @@ impl PendingFolder {
         parent_of(&self.target)
     }
 
-    /// Renames the finished folder to its target. What was there before ends up in the temporary folder and is
-    /// deleted last.
+    /// Renames the finished folder to its target. What was there before ends up in the temporary folder and
+    /// is deleted last.
     pub(crate) fn commit(self) -> Result<()> {
         sync_folder(&self.folder)?;
         check_folder(&self.target, self.overwrite, self.kind)?;

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// Opens a regular file.
 ///
 /// # Errors
-/// If the system refuses, or something else has this name: opening a pipe would wait until somebody writes to it, and a
-/// device may never end.
+/// If the system refuses, or something else has this name: opening a pipe would wait until somebody writes to
+/// it, and a device may never end.
 pub fn open(path: &Path) -> io::Result<File> {
     check_regular(path)?;
     File::open(path)
@@ -71,8 +71,8 @@ thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a decoder of another library. If it panics, the file is damaged. What the panic says is not shown: it can hold
-/// values of the file.
+/// Runs a decoder of another library. If it panics, the file is damaged. What the panic says is not shown: it
+/// can hold values of the file.
 ///
 /// # Errors
 /// Those of the decoder.

@@ -1,11 +1,11 @@
-//! An encounter as a graph: which nodes it has, which pairs may be connected (the paper's mask M), which are, and what a
-//! model says about them.
+//! An encounter as a graph: which nodes it has, which pairs may be connected (the paper's mask M), which are,
+//! and what a model says about them.
 //!
-//! Nodes are ordered visit, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is stored row
-//! after row, so cell (i, j) is at `i * len + j`.
+//! Nodes are ordered visit, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is stored
+//! row after row, so cell (i, j) is at `i * len + j`.
 //!
-//! Everything about the kinds of nodes stands here and in [`record`](crate::record), and no `match` on one has a wildcard
-//! arm: the compiler leads whoever adds a kind.
+//! Everything about the kinds of nodes stands here and in [`record`](crate::record), and no `match` on one
+//! has a wildcard arm: the compiler leads whoever adds a kind.
 
 mod structure;
 
@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{CodeKind, Encounter, PerKind};
 
-/// The kind of a node: the visit, or a kind of code. In files and on the wire it has its [name](NodeKind::name).
+/// The kind of a node: the visit, or a kind of code. In files and on the wire it has its
+/// [name](NodeKind::name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeKind {
@@ -69,8 +70,8 @@ impl NodeKind {
 /// Two nodes; of an edge, the cause first.
 pub type NodePair = (usize, usize);
 
-/// Which nodes are of which kind: the visit, then the codes of each kind. The rows of an embedding are ordered alike, as
-/// if there were an encounter with every code of the vocabulary.
+/// Which nodes are of which kind: the visit, then the codes of each kind. The rows of an embedding are
+/// ordered alike, as if there were an encounter with every code of the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRanges {
     /// How many nodes of each kind there are, in the order of [`NodeKind::ALL`].
@@ -125,7 +126,8 @@ impl NodeRanges {
         panic!("node {node} of {}", self.len());
     }
 
-    /// Whether M allows the pair: visit-diagnosis, diagnosis-treatment, treatment-lab, both ways, and a node with itself.
+    /// Whether M allows the pair: visit-diagnosis, diagnosis-treatment, treatment-lab, both ways, and a node
+    /// with itself.
     pub fn allowed(&self, i: usize, j: usize) -> bool {
         let [(a, _), (b, _)] = [i, j].map(|node| self.locate(node));
         i == j || a.parent() == Some(b) || b.parent() == Some(a)
@@ -178,8 +180,8 @@ mod tests {
     use super::*;
     use crate::record::{Edge, Edges};
 
-    /// The visit (0), two diagnoses (1, 2), two treatments (3, 4), one lab (5); both diagnoses ordered treatment 4,
-    /// which measured the lab; treatment 3 is nobody's.
+    /// The visit (0), two diagnoses (1, 2), two treatments (3, 4), one lab (5); both diagnoses ordered
+    /// treatment 4, which measured the lab; treatment 3 is nobody's.
     fn encounter() -> Encounter {
         Encounter {
             edges: Some(Edges {

@@ -71,8 +71,8 @@ impl CurveTally {
         self.bins.iter().map(|bin| bin.count).sum()
     }
 
-    /// The curves; `None` without both classes, or if one has fewer than `min_cell` predictions. Between points, and in bins, are as
-    /// many or none: otherwise they tell nothing.
+    /// The curves; `None` without both classes, or if one has fewer than `min_cell` predictions. Between
+    /// points, and in bins, are as many or none: otherwise they tell nothing.
     pub fn curves(self, min_cell: u64) -> Option<Curves> {
         let steps = self.ranking.steps();
         let &(positives, negatives) = steps.last()?;

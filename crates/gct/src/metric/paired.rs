@@ -26,10 +26,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The corrected resampled t-test of Nadeau and Bengio (2003) on differences, one per split. Splits of the same data share most of
-/// their training encounters, so their results are not independent and the common t-test would see differences where
-/// there are none; `test_share` is the number of test encounters per training encounter. Undefined for fewer than two splits, or if
-/// all differences are the same.
+/// The corrected resampled t-test of Nadeau and Bengio (2003) on differences, one per split. Splits of the
+/// same data share most of their training encounters, so their results are not independent and the common
+/// t-test would see differences where there are none; `test_share` is the number of test encounters per
+/// training encounter. Undefined for fewer than two splits, or if all differences are the same.
 pub fn paired(differences: &[f64], test_share: f64) -> Option<Difference> {
     let count = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / count;

@@ -46,7 +46,8 @@ impl Ranking {
         curve.areas()
     }
 
-    /// Sorts, and gives how many positives and negatives are at or above each threshold, from the highest down.
+    /// Sorts, and gives how many positives and negatives are at or above each threshold, from the highest
+    /// down.
     pub(super) fn steps(self) -> Vec<(u64, u64)> {
         let (mut steps, mut above) = (Vec::new(), (0, 0));
         self.each_threshold(|positives, negatives| {

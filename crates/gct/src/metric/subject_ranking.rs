@@ -7,8 +7,8 @@ use super::Estimate;
 use super::bootstrap::{Bootstrap, once_each};
 use super::ranking::{Areas, Curve};
 
-/// Replicates that are computed in one walk: it takes hardly longer than for one, since examples are many and far from
-/// each other in memory.
+/// Replicates that are computed in one walk: it takes hardly longer than for one, since examples are many and
+/// far from each other in memory.
 const TOGETHER: usize = 8;
 
 /// An example.

@@ -10,10 +10,10 @@
 //! | W_V, where there is no attention | `blocks.j.value` | [width, columns] |
 //! | | `blocks.j.join`, with several heads side by side | [width, width] |
 //!
-//! Columns are as many as the width, or with heads that are added, so many times the width. Those of the queries come first,
-//! head after head, then those of the keys, then those of the values. The paper has one head; several
-//! heads, the sigmoid and directed attention are options of the authors' code. Deviation from it: heads that stand
-//! side by side share the width among them, where theirs are each as wide as the model.
+//! Columns are as many as the width, or with heads that are added, so many times the width. Those of the
+//! queries come first, head after head, then those of the keys, then those of the values. The paper has one
+//! head; several heads, the sigmoid and directed attention are options of the authors' code. Deviation from
+//! it: heads that stand side by side share the width among them, where theirs are each as wide as the model.
 
 use gct_kernels::Number;
 use gct_kernels::engine::{Attend, Columns, DivergenceTerm, Engine, Linear, Reach};
@@ -132,8 +132,8 @@ impl Heads {
         Heads { projection, keys, join, config: config.clone(), width }
     }
 
-    /// Has products made beforehand; see `frozen`. `of_embedding` are nodes as they come; without `attends`, values are all that
-    /// is wanted of them.
+    /// Has products made beforehand; see `frozen`. `of_embedding` are nodes as they come; without `attends`,
+    /// values are all that is wanted of them.
     pub(super) fn freeze<T: Number>(
         &mut self,
         of_embedding: bool,
@@ -184,8 +184,8 @@ impl Heads {
         Columns { matrix: projected, first: (part * self.config.heads + head) * width, width }
     }
 
-    /// The attention of each head among nodes `x`, over those within reach. `bias` is added to the scores; `before` are those of the
-    /// block before, with the weight of the divergence from them.
+    /// The attention of each head among nodes `x`, over those within reach. `bias` is added to the scores;
+    /// `before` are those of the block before, with the weight of the divergence from them.
     pub(super) fn attend<E: Engine>(
         &self,
         engine: &mut E,

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::batch::Example;
 
-/// Parts of a batch that threads can take, and so the most threads that one training uses. Gradients of each are added up, which on two
-/// cores costs more than a further part gains; another number gives other bits.
+/// Parts of a batch that threads can take, and so the most threads that one training uses. Gradients of each
+/// are added up, which on two cores costs more than a further part gains; another number gives other bits.
 pub(super) const SHARDS: usize = 4;
 
 /// Nodes that are worked on together: few enough that everything about them stays in the cache.
@@ -29,8 +29,8 @@ pub(super) fn shards(batch: &[Example]) -> Vec<Range<usize>> {
     even_parts(batch, SHARDS)
 }
 
-/// Cuts a batch into chunks of like size, as many of them for each shard: of a batch that is only asked, every chunk can go to any
-/// thread.
+/// Cuts a batch into chunks of like size, as many of them for each shard: of a batch that is only asked,
+/// every chunk can go to any thread.
 pub(super) fn even_chunks(batch: &[Example]) -> Vec<Range<usize>> {
     let nodes: usize = batch.iter().map(Example::nodes).sum();
     even_parts(batch, nodes.div_ceil(CHUNK_NODES).next_multiple_of(SHARDS))

@@ -110,7 +110,8 @@ impl FeedForward {
         }
     }
 
-    /// See `frozen`: nodes do not see each other before the sum. Returns what takes the place of the embedding.
+    /// See `frozen`: nodes do not see each other before the sum. Returns what takes the place of the
+    /// embedding.
     pub(super) fn freeze<T: Number>(&mut self, freezer: &mut Freezer<'_, T>) -> Vector {
         let layers = std::mem::take(&mut self.before);
         freezer.embedding_through(|tape, x| {

@@ -1,9 +1,10 @@
-//! A model that has learned, to be asked. It computes the same function with some of its products made beforehand:
+//! A model that has learned, to be asked. It computes the same function with some of its products made
+//! beforehand:
 //!
-//! - Scores Q K' = X W_Q W_K' X', so with heads as wide as the model one product X (W_Q W_K') takes the place of queries and
-//!   keys, and the nodes are their own keys.
-//! - What depends on a node's code alone is looked up: the projections of the first block, and the layers of Shallow and Deep
-//!   before their sum.
+//! - Scores Q K' = X W_Q W_K' X', so with heads as wide as the model one product X (W_Q W_K') takes the place
+//!   of queries and keys, and the nodes are their own keys.
+//! - What depends on a node's code alone is looked up: the projections of the first block, and the layers of
+//!   Shallow and Deep before their sum.
 //!
 //! Results are those of the model to rounding, not to the bit. MiME gains nothing and stays as it is.
 
@@ -34,7 +35,8 @@ pub struct Frozen<T> {
     weights: Weights<T>,
 }
 
-/// Memory for evaluation, to be used again for the next batch: a pool for each thread, that fits into its cache.
+/// Memory for evaluation, to be used again for the next batch: a pool for each thread, that fits into its
+/// cache.
 pub struct Scratch<T> {
     pools: Vec<Mutex<Pool<T>>>,
 }
@@ -97,8 +99,9 @@ impl<T: Number> Frozen<T> {
         Outcome::sum(&outcomes)
     }
 
-    /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, or of an edge between
-    /// nodes 0 and 1, 0 and 2, and so on, each pair once. On one thread; only the rows that they depend on are computed.
+    /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, or of
+    /// an edge between nodes 0 and 1, 0 and 2, and so on, each pair once. On one thread; only the rows that
+    /// they depend on are computed.
     ///
     /// # Panics
     /// If a diagnosis should be guessed and none is hidden.
@@ -115,8 +118,8 @@ impl<T: Number> Frozen<T> {
             .collect()
     }
 
-    /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and attention of each
-    /// block.
+    /// Gives `look` what was computed on the way of a forward pass: hidden states of the nodes, logits, and
+    /// attention of each block.
     pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&Activations<'_, T>) -> R) -> R {
         self.network.look(&self.weights, examples, look)
     }
@@ -126,7 +129,8 @@ impl<T: Number> Frozen<T> {
 /// made larger is not kept.
 const KEPT: usize = 4 << 20;
 
-/// A model for inference and the memory that it works in. A clone is the same one, so it is loaded once for all who use it.
+/// A model for inference and the memory that it works in. A clone is the same one, so it is loaded once for
+/// all who use it.
 #[derive(Clone)]
 pub(crate) struct LoadedModel {
     model: Arc<Frozen<f32>>,
@@ -178,7 +182,8 @@ impl<T: Number> Freezer<'_, T> {
         all.chunks_exact(matrix.outputs).flat_map(|row| &row[columns.clone()]).copied().collect()
     }
 
-    /// Projects nodes with matrices that stand side by side; if the nodes are rows of the embedding still, by a table.
+    /// Projects nodes with matrices that stand side by side; if the nodes are rows of the embedding still, by
+    /// a table.
     pub(super) fn projection(&mut self, of_embedding: bool, matrices: &[Vec<T>]) -> Projection {
         let width = self.width;
         let row = |row: usize| {

@@ -6,11 +6,12 @@
 //! L = L_pred + lambda sum over j of KL(A(j-1) || A(j)),   A(0) = P
 //! ```
 //!
-//! P can also guide all blocks alike, as a bias of their scores, which is ours and not the paper's: see [`PriorRole`].
+//! P can also guide all blocks alike, as a bias of their scores, which is ours and not the paper's: see
+//! [`PriorRole`].
 //!
-//! Its parameters are those of `attention` and `block`; M is the pairs that are laid out at all. Deviations: the regulariser
-//! has two readings, see [`Regularizer`]; with directed attention, P keeps only the pairs that look away from the visit, and its
-//! rows are normalised again, where the authors' code leaves it whole.
+//! Its parameters are those of `attention` and `block`; M is the pairs that are laid out at all. Deviations:
+//! the regulariser has two readings, see [`Regularizer`]; with directed attention, P keeps only the pairs
+//! that look away from the visit, and its rows are normalised again, where the authors' code leaves it whole.
 
 use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Reach};
@@ -63,12 +64,12 @@ const LEAST: f32 = 1e-3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regularizer {
-    /// The authors' code: block 1 has no attention of its own; the mean over the other blocks of KL(before || this), each
-    /// the mean over nodes and heads.
+    /// The authors' code: block 1 has no attention of its own; the mean over the other blocks of KL(before ||
+    /// this), each the mean over nodes and heads.
     #[default]
     Released,
-    /// The paper's formula: block 1 computes attention without using it; the sum over all blocks, each the mean over nodes
-    /// and heads.
+    /// The paper's formula: block 1 computes attention without using it; the sum over all blocks, each the
+    /// mean over nodes and heads.
     Paper,
 }
 

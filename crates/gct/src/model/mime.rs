@@ -11,8 +11,8 @@
 //! | `out.weight`, `out.bias` | `[width, width]`, `[width]` | W_o, b_o |
 //! | `auxiliary.diagnosis.weight`, `.bias` and `auxiliary.treatment.*` | `[width, codes]`, `[codes]` | of the auxiliary loss |
 //!
-//! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is its weight, 0
-//! leaves it out. It is the mean over the nodes of a batch. Labs have no part in it.
+//! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is
+//! its weight, 0 leaves it out. It is the mean over the nodes of a batch. Labs have no part in it.
 
 use gct_kernels::engine::{Columns, Engine, Linear, Reach};
 use gct_kernels::rows::Activation;
@@ -84,8 +84,8 @@ impl Mime {
         Ok(Mime { gate, out, auxiliary, rows, config: config.clone() })
     }
 
-    /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses mean anything.
-    /// `orders` and `members` are the pair numbers of [`orders`] and [`members`].
+    /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses mean
+    /// anything. `orders` and `members` are the pair numbers of [`orders`] and [`members`].
     pub(super) fn forward<E: Engine>(
         &self,
         engine: &mut E,

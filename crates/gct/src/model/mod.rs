@@ -1,7 +1,8 @@
-//! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep are layers on each
-//! node and a sum. Each has a file of its own; what they share is in `block` and `attention`. All are written in the
-//! operations of an `Engine`: `play` runs them on this processor, and other engines can take a model through `run`. A `Learner`
-//! trains a model; one that has learned is asked as a `Frozen` one, which is faster.
+//! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep
+//! are layers on each node and a sum. Each has a file of its own; what they share is in `block` and
+//! `attention`. All are written in the operations of an `Engine`: `play` runs them on this processor, and
+//! other engines can take a model through `run`. A `Learner` trains a model; one that has learned is asked as
+//! a `Frozen` one, which is faster.
 //!
 //! | name | mixes with | file |
 //! |---|---|---|
@@ -57,8 +58,8 @@ use network::{Network, NodeStates};
 pub use tape_learner::TapeLearner;
 pub use transformer::TransformerConfig;
 
-/// A model with its head and its weights. It learns and is saved; what is asked about encounters is asked of a [`Frozen`]
-/// one.
+/// A model with its head and its weights. It learns and is saved; what is asked about encounters is asked of
+/// a [`Frozen`] one.
 ///
 /// ```
 /// use gct::batch::{EmbeddingRows, Encoding};
@@ -94,8 +95,8 @@ pub struct Model<T> {
 pub struct Pass {
     /// Decides what is dropped; `None` for evaluation, where nothing is.
     pub dropout_key: Option<u32>,
-    /// How many nodes, and how many terms of the loss, the whole batch has: losses are means over the batch, of which
-    /// these examples may be a part.
+    /// How many nodes, and how many terms of the loss, the whole batch has: losses are means over the batch,
+    /// of which these examples may be a part.
     pub batch_nodes: usize,
     /// See above.
     pub batch_terms: usize,
@@ -116,7 +117,8 @@ impl Pass {
 pub struct Outcome {
     /// The share of these examples in the batch's mean loss of prediction.
     pub prediction: f64,
-    /// And in its regulariser, not yet weighted: GCT's divergence, MiME's auxiliary loss. 0 if it was not wanted.
+    /// And in its regulariser, not yet weighted: GCT's divergence, MiME's auxiliary loss. 0 if it was not
+    /// wanted.
     pub regularizer: f64,
 }
 
@@ -241,8 +243,8 @@ impl<T: Number> Model<T> {
         self.network.run(engine, graphs, examples, pass)
     }
 
-    /// Gives `look` what was computed on the way of a forward pass as it is learned: hidden states of the nodes, logits, and
-    /// attention of each block.
+    /// Gives `look` what was computed on the way of a forward pass as it is learned: hidden states of the
+    /// nodes, logits, and attention of each block.
     pub fn look<R>(&self, examples: &[Example], look: impl FnOnce(&Activations<'_, T>) -> R) -> R {
         self.network.look(&self.weights, examples, look)
     }

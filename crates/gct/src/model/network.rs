@@ -1,5 +1,5 @@
-//! What a model computes: its layers and its head, on any engine. The weights are somebody else's: those of a `Model`, which
-//! learns, or of a `Frozen`, which does not.
+//! What a model computes: its layers and its head, on any engine. The weights are somebody else's: those of a
+//! `Model`, which learns, or of a `Frozen`, which does not.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -167,8 +167,8 @@ impl Network {
         Outcome { prediction, regularizer }
     }
 
-    /// What the head says of a few examples, without dropout: one list of logits for each. Only the rows that they depend on are
-    /// computed.
+    /// What the head says of a few examples, without dropout: one list of logits for each. Only the rows that
+    /// they depend on are computed.
     pub(super) fn answers<T: Number>(
         &self,
         weights: &Weights<T>,
@@ -312,7 +312,8 @@ impl<T: Number> Activations<'_, T> {
         self.tape.data(&self.nodes.vectors.visits)
     }
 
-    /// The logits of labels or of hidden diagnoses, row after row; `None` for edges, or if no diagnosis is hidden.
+    /// The logits of labels or of hidden diagnoses, row after row; `None` for edges, or if no diagnosis is
+    /// hidden.
     pub fn logits(&self) -> Option<&[T]> {
         self.logits.as_ref().map(|logits| self.tape.data(logits))
     }

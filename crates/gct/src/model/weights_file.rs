@@ -1,5 +1,5 @@
-//! A model in one file: its weights as safetensors, each under the path of its field, and what is needed to build it again in the
-//! file's own metadata. `docs/weights.md` says how to use it from other programs.
+//! A model in one file: its weights as safetensors, each under the path of its field, and what is needed to
+//! build it again in the file's own metadata. `docs/weights.md` says how to use it from other programs.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,7 +18,8 @@ use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 use crate::record::CodeKind;
 
-/// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written in any order.
+/// What the metadata of a file hold, as JSON, under the key `gct`. One key, because several would be written
+/// in any order.
 #[derive(Serialize, Deserialize)]
 struct Description {
     format: u32,

@@ -123,8 +123,8 @@ const STRUCTURE_MASKED_DIAGNOSIS: &[StructureRow] = &[
     ("gct", [8.9648, 0.1944], [1.3305, 0.0889]),
 ];
 
-/// A metric as the paper reports it, where it does. Of the divergences it has that of attention from the truth: see
-/// docs/paper-map.md.
+/// A metric as the paper reports it, where it does. Of the divergences it has that of attention from the
+/// truth: see docs/paper-map.md.
 pub fn metric(
     source: &str,
     question: &Question,

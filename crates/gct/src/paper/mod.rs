@@ -1,4 +1,5 @@
-//! What the paper reports: counts of its data (Table 1), metrics (Tables 2 to 5, 7 and 8) and hyperparameters (Table 6).
+//! What the paper reports: counts of its data (Table 1), metrics (Tables 2 to 5, 7 and 8) and hyperparameters
+//! (Table 6).
 
 mod hyperparameters;
 mod metrics;

@@ -1,5 +1,5 @@
-//! Vectors for other programs: of visits, and of codes. Parquet with a list of fixed length, or `.npy` with a row for each, in the
-//! order of the dataset or of the vocabulary.
+//! Vectors for other programs: of visits, and of codes. Parquet with a list of fixed length, or `.npy` with a
+//! row for each, in the order of the dataset or of the vocabulary.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -22,8 +22,8 @@ use crate::run::Run;
 /// Writes the vector of every visit, as the model's head sees it. The job is told how many are done.
 ///
 /// # Errors
-/// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers, the file cannot
-/// be written, or the job is stopped.
+/// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers,
+/// the file cannot be written, or the job is stopped.
 pub fn visits(
     run: &Run,
     dataset: &Dataset,

@@ -22,12 +22,14 @@ pub struct Explanation {
     pub structure: Structure,
     /// What it predicts, the most probable first.
     pub answers: Vec<Answer>,
-    /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row after row.
+    /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row
+    /// after row.
     pub connected: Option<Vec<f32>>,
 }
 
 impl Explanation {
-    /// All that it says about pairs of nodes: the attention of each block and, for graph reconstruction, how probable an edge is.
+    /// All that it says about pairs of nodes: the attention of each block and, for graph reconstruction, how
+    /// probable an edge is.
     pub fn layers(&self) -> Vec<Layer> {
         let answer = self.connected.iter().map(|connected| answer(connected.clone()));
         self.structure.layers.iter().cloned().chain(answer).collect()
@@ -72,7 +74,8 @@ pub fn explain(
     explainer.explain(&predictor.sample(&encounter))
 }
 
-/// A run with its model, asked about encounters that come from anywhere. They have the labels of the run's question, or none.
+/// A run with its model, asked about encounters that come from anywhere. They have the labels of the run's
+/// question, or none.
 pub struct Explainer<'a> {
     run: &'a Run,
     predictor: Predictor<'a>,
@@ -138,7 +141,8 @@ impl<'a> Explainer<'a> {
         self.predictor.question().answers(sample, logits, self.run.vocabulary(), usize::MAX)
     }
 
-    /// The same with as many answers as a page or a client wants to have: of connected pairs the 30 most probable.
+    /// The same with as many answers as a page or a client wants to have: of connected pairs the 30 most
+    /// probable.
     pub fn first_answers(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Answer> {
         self.predictor.question().answers(sample, logits, self.run.vocabulary(), PAIRS)
     }

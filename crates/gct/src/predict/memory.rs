@@ -27,8 +27,8 @@ impl Run {
         Ok(predictions)
     }
 
-    /// The vector of the visit of each encounter, as the model's head sees it. A run that learned masked diagnosis sees
-    /// each encounter as it learned to: with one diagnosis hidden.
+    /// The vector of the visit of each encounter, as the model's head sees it. A run that learned masked
+    /// diagnosis sees each encounter as it learned to: with one diagnosis hidden.
     ///
     /// # Errors
     /// As [`Run::predict`].

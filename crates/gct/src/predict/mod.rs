@@ -1,5 +1,5 @@
-//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `embed`, `explain`. The functions here
-//! are for datasets of any size, in bounded memory.
+//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `embed`, `explain`. The
+//! functions here are for datasets of any size, in bounded memory.
 
 mod embed;
 mod explain;

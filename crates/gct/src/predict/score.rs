@@ -6,7 +6,8 @@
 //! | `masked_diagnosis` | encounter and guess | `hidden_diagnosis`, `rank`, `predicted_diagnosis`, `probability` |
 //! | `graph_reconstruction` | encounter and pair | `cause_kind`, `cause`, `effect_kind`, `effect`, `boolean_value`, `probability` |
 //!
-//! As MEDS, a table has the columns of that schema and no other: subjects are integers, one label is known for every row.
+//! As MEDS, a table has the columns of that schema and no other: subjects are integers, one label is known
+//! for every row.
 
 use std::path::Path;
 

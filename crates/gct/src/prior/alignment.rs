@@ -1,20 +1,21 @@
 //! How strongly each cause leads to each effect, learned without seeing an edge.
 //!
-//! Two codes may share many encounters because one leads to the other, or only because a third one leads to both. So let every cause
-//! c of an encounter lead to effect e by itself, with strength q(c, e): e is there unless all of them fail (a noisy-or). If
-//! it is there, the chance that c led to it is
+//! Two codes may share many encounters because one leads to the other, or only because a third one leads to
+//! both. So let every cause c of an encounter lead to effect e by itself, with strength q(c, e): e is there
+//! unless all of them fail (a noisy-or). If it is there, the chance that c led to it is
 //!
 //! ```text
 //! q(c, e) / (1 - product over the causes c' of the encounter of (1 - q(c', e)))
 //! ```
 //!
-//! Expectation-maximisation in turn takes these chances for counts, and q(c, e) for the expected number of encounters in which c led
-//! to e over the number of encounters with c. It begins with p(e|c). Few rounds are better than many: pairs that were seen once or
-//! twice soon explain themselves.
+//! Expectation-maximisation in turn takes these chances for counts, and q(c, e) for the expected number of
+//! encounters in which c led to e over the number of encounters with c. It begins with p(e|c). Few rounds are
+//! better than many: pairs that were seen once or twice soon explain themselves.
 
 use super::PairCounts;
 
-/// Rounds of expectation-maximisation: of 1 to 20, those with which the chances rank the true edges of synthetic data best.
+/// Rounds of expectation-maximisation: of 1 to 20, those with which the chances rank the true edges of
+/// synthetic data best.
 const ROUNDS: usize = 2;
 
 /// No effect is certain: others may have led to it too.
@@ -55,8 +56,8 @@ pub(super) fn learn<'a>(
     }
 }
 
-/// The chance that each cause led to an effect that is there, given the strengths with which they lead to it. Of strengths that
-/// are all zero, nobody did.
+/// The chance that each cause led to an effect that is there, given the strengths with which they lead to it.
+/// Of strengths that are all zero, nobody did.
 pub(super) fn explain(strengths: &mut [f32]) {
     // By logarithms, in which small strengths are not lost beside 1.
     let none: f64 = strengths.iter().map(|strength| f64::from(-*strength).ln_1p()).sum();

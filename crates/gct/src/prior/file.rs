@@ -1,5 +1,5 @@
-//! A prior in a file of its own: in how many training encounters a code occurs, and in how many together with a code of the next
-//! kind. Counts, not probabilities, so that nothing is lost.
+//! A prior in a file of its own: in how many training encounters a code occurs, and in how many together with
+//! a code of the next kind. Counts, not probabilities, so that nothing is lost.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Where an effect is in the row of its cause, without a search.
 //!
-//! A row that has many of the effects gets a bit for each one: whether it is there, and by counting the bits before it, where.
-//! A row that has few of them is searched. So bits take less memory than what they find.
+//! A row that has many of the effects gets a bit for each one: whether it is there, and by counting the bits
+//! before it, where. A row that has few of them is searched. So bits take less memory than what they find.
 
 /// Effects per word of bits.
 const WORD: usize = 64;

@@ -1,11 +1,13 @@
-//! What data statistics say about the structure: p(m|d), p(d|m), p(r|m), p(m|r), and the matrix P of an encounter.
+//! What data statistics say about the structure: p(m|d), p(d|m), p(r|m), p(m|r), and the matrix P of an
+//! encounter.
 //!
-//! p(m|d) is the share of training encounters with d that also contain m, wherever in the encounter (the authors'
-//! released code counts the same). Counts come from the training split alone: nothing in validation or test
-//! can change P.
+//! p(m|d) is the share of training encounters with d that also contain m, wherever in the encounter (the
+//! authors' released code counts the same). Counts come from the training split alone: nothing in validation
+//! or test can change P.
 //!
-//! Such shares also count pairs that are together by chance. `alignment` has another way to fill P, which this project adds to the
-//! paper's: how well each cause explains an effect beside the other causes of the encounter.
+//! Such shares also count pairs that are together by chance. `alignment` has another way to fill P, which
+//! this project adds to the paper's: how well each cause explains an effect beside the other causes of the
+//! encounter.
 //!
 //! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
 //! vocabulary.
@@ -131,8 +133,8 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
     }
 }
 
-/// Conditional probabilities between codes, as counts. [`fit`] counts the training split of a dataset, [`Counter`]
-/// encounters in memory.
+/// Conditional probabilities between codes, as counts. [`fit`] counts the training split of a dataset,
+/// [`Counter`] encounters in memory.
 ///
 /// ```
 /// use gct::graph::NodeRanges;
@@ -214,8 +216,9 @@ impl PairCounts {
         self.index(cause, effect).map_or(0, |index| self.counts[index])
     }
 
-    /// The counts of one cause with several effects. All positions are found before the first count is read, and what is not there is
-    /// read too and thrown away: counts are far apart in memory, and so many can be on their way at once.
+    /// The counts of one cause with several effects. All positions are found before the first count is read,
+    /// and what is not there is read too and thrown away: counts are far apart in memory, and so many can be
+    /// on their way at once.
     fn counts_of(&self, cause: u32, effects: &[u32], counts: &mut Vec<u32>) {
         const NOWHERE: u32 = u32::MAX;
         let row = self.row(cause);
@@ -316,12 +319,13 @@ impl Prior {
 
     /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`NodeRanges`].
     ///
-    /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what [`Cells`] say; visit-diagnosis
-    /// cells and the diagonal are a scalar; all else is zero. Rows are then scaled to sum to 1.
+    /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what
+    /// [`Cells`] say; visit-diagnosis cells and the diagonal are a scalar; all else is zero. Rows are then
+    /// scaled to sum to 1.
     ///
     /// # Panics
-    /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were not learned
-    /// that the cells need.
+    /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were
+    /// not learned that the cells need.
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
         let nodes = NodeRanges::of(encounter);
         let len = nodes.len();
@@ -411,7 +415,8 @@ fn share(part: u32, whole: u32) -> f64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorSettings {
-    /// A table of conditional probabilities, as [`Prior::write`] makes it, in place of those of the training split.
+    /// A table of conditional probabilities, as [`Prior::write`] makes it, in place of those of the training
+    /// split.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// What visit-diagnosis cells and the diagonal get before rows are scaled: 0.5 in the authors' code.
@@ -468,8 +473,8 @@ pub enum Cells {
     /// p(effect|cause) and p(cause|effect), as in the paper.
     #[default]
     Conditional,
-    /// In both directions the chance that the cause led to the effect, beside the other causes of the encounter; learned from
-    /// the training split by expectation-maximisation.
+    /// In both directions the chance that the cause led to the effect, beside the other causes of the
+    /// encounter; learned from the training split by expectation-maximisation.
     Explained,
 }
 
@@ -487,12 +492,13 @@ pub struct Hidden {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HiddenRule {
-    /// Those that its identity decides, before rows are scaled. The visit and self cells stay, so that every row still
-    /// sums to 1 and the hidden diagnosis still hears from the visit.
+    /// Those that its identity decides, before rows are scaled. The visit and self cells stay, so that every
+    /// row still sums to 1 and the hidden diagnosis still hears from the visit.
     #[default]
     KeepVisitAndSelf,
-    /// Its whole row and column of the finished P, as the paper's text has it. Its own row then sums to 0; the rows
-    /// of treatments sum to less than 1, and what is missing gives the hidden diagnosis away in part.
+    /// Its whole row and column of the finished P, as the paper's text has it. Its own row then sums to 0;
+    /// the rows of treatments sum to less than 1, and what is missing gives the hidden diagnosis away in
+    /// part.
     AllZero,
 }
 

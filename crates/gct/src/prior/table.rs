@@ -1,8 +1,8 @@
 //! Conditional probabilities as a table that other programs can read, and that a training can start from.
 //!
-//! A row per ordered pair of codes that were seen together: both codes by kind, id and name, in how many encounters
-//! both occur (`count`), in how many the given one does (`given_count`), and the share of the two (`probability`).
-//! Reading goes by names, so that a table counted on one dataset serves another.
+//! A row per ordered pair of codes that were seen together: both codes by kind, id and name, in how many
+//! encounters both occur (`count`), in how many the given one does (`given_count`), and the share of the two
+//! (`probability`). Reading goes by names, so that a table counted on one dataset serves another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ fn schema() -> Schema {
 }
 
 impl Prior {
-    /// Writes all conditional probabilities that are not zero, as Parquet: `given_kind`, `given_id`, `given_code`,
-    /// `kind`, `id`, `code`, `count`, `given_count`, `probability`.
+    /// Writes all conditional probabilities that are not zero, as Parquet: `given_kind`, `given_id`,
+    /// `given_code`, `kind`, `id`, `code`, `count`, `given_count`, `probability`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -69,7 +69,8 @@ impl Prior {
         Arc::new(UInt32Array::from_iter_values(self.conditionals().map(number)))
     }
 
-    /// Reads what [`Prior::write`] wrote, for the codes of a vocabulary, and counts the rows that have other codes.
+    /// Reads what [`Prior::write`] wrote, for the codes of a vocabulary, and counts the rows that have other
+    /// codes.
     ///
     /// # Errors
     /// If the file cannot be read, if counts contradict each other, or if it has none of the codes.

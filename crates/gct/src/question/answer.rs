@@ -15,13 +15,14 @@ pub struct Answer {
     pub truth: Option<bool>,
 }
 
-/// What a model predicts for an encounter. Nodes are those of [`NodeRanges`](crate::graph::NodeRanges), diagnoses are
-/// ids of the run's vocabulary.
+/// What a model predicts for an encounter. Nodes are those of [`NodeRanges`](crate::graph::NodeRanges),
+/// diagnoses are ids of the run's vocabulary.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
     /// How probable an edge is, for each pair of nodes that M allows, in order of nodes.
     Edges(Vec<Link>),
-    /// How probable each label of the visit is, in the order of [`Question::labels`](super::Question::labels).
+    /// How probable each label of the visit is, in the order of
+    /// [`Question::labels`](super::Question::labels).
     Labels(Vec<f64>),
     /// Which diagnosis was hidden.
     HiddenDiagnosis {

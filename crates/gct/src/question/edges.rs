@@ -1,4 +1,5 @@
-//! Which pairs of nodes are connected: a logit for each pair, from the inner product of the vectors of its nodes.
+//! Which pairs of nodes are connected: a logit for each pair, from the inner product of the vectors of its
+//! nodes.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::graph::{self, Link, NodeKind, NodeRanges};
 use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
-/// The head before training. It begins with the log-odds of an edge in the synthetic data, where about 4 of 100 pairs are connected.
+/// The head before training. It begins with the log-odds of an edge in the synthetic data, where about 4 of
+/// 100 pairs are connected.
 pub(super) const HEAD: HeadConfig = HeadConfig::Edges { initial_bias: -3.0, kinds: true };
 
 /// Of visit, diagnosis, treatment and lab, each with each and with itself.
@@ -76,8 +78,8 @@ fn name<'a>(encounter: &Encounter, node: usize, vocabulary: &'a Vocabulary) -> (
     }
 }
 
-/// The pairs of codes that a model finds connected, the most probable first, at most so many. The visit is connected with all
-/// diagnoses, so its pairs say nothing, and they would all come first.
+/// The pairs of codes that a model finds connected, the most probable first, at most so many. The visit is
+/// connected with all diagnoses, so its pairs say nothing, and they would all come first.
 pub(super) fn answers(
     sample: &Sample<'_>,
     logits: &[f32],
@@ -103,7 +105,8 @@ pub(super) fn answers(
     connected.iter().take(most).map(answer).collect()
 }
 
-/// A row per encounter and pair that may be connected: a visit and a diagnosis, a diagnosis and a treatment, a treatment and a lab.
+/// A row per encounter and pair that may be connected: a visit and a diagnosis, a diagnosis and a treatment,
+/// a treatment and a lab.
 pub(crate) struct Table<'a> {
     vocabulary: &'a Vocabulary,
     min_probability: f64,

@@ -15,13 +15,13 @@ use crate::record::CodeKind;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HeadConfig {
-    /// Whether two nodes are connected, from the inner product of their vectors, with a learned scale and bias: inner products of
-    /// normalised vectors are far too large for logits.
+    /// Whether two nodes are connected, from the inner product of their vectors, with a learned scale and
+    /// bias: inner products of normalised vectors are far too large for logits.
     Edges {
         /// The log-odds of an edge, to begin with.
         initial_bias: f64,
-        /// Whether each pair of kinds has a bias of its own. Inner products alone cannot tell kinds apart: what two treatments share
-        /// with a diagnosis, they share with each other.
+        /// Whether each pair of kinds has a bias of its own. Inner products alone cannot tell kinds apart:
+        /// what two treatments share with a diagnosis, they share with each other.
         #[serde(default)]
         kinds: bool,
     },
@@ -32,7 +32,8 @@ pub enum HeadConfig {
         /// How many.
         count: usize,
     },
-    /// Which diagnosis is hidden, from its node; from the visit for Shallow and Deep, whose nodes do not see each other.
+    /// Which diagnosis is hidden, from its node; from the visit for Shallow and Deep, whose nodes do not see
+    /// each other.
     HiddenDiagnosis,
 }
 

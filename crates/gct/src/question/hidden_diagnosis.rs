@@ -1,5 +1,5 @@
-//! Which diagnosis is hidden: a logit for each of the vocabulary, from the hidden node, or from the visit for models whose nodes do not
-//! see each other.
+//! Which diagnosis is hidden: a logit for each of the vocabulary, from the hidden node, or from the visit for
+//! models whose nodes do not see each other.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Questions: what is asked of a model, from the encounters that it is asked of to what a page shows. A file per question owns all of
-//! it; this one names the questions and hands each call on.
+//! Questions: what is asked of a model, from the encounters that it is asked of to what a page shows. A file
+//! per question owns all of it; this one names the questions and hands each call on.
 //!
 //! | question | tasks | what is predicted | head | loss | chosen by |
 //! |---|---|---|---|---|---|
@@ -7,11 +7,12 @@
 //! | `Question::Labels` | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
 //! | `Question::HiddenDiagnosis` | `masked_diagnosis` | which diagnosis is hidden | linear | cross entropy | accuracy |
 //!
-//! Encounters have the labels of the question, in its order, and no others. Where none of them is known, or no edge, there is no answer
-//! to learn from or to compare with, and the encounter is left out. With several labels, metrics are over all of them together.
+//! Encounters have the labels of the question, in its order, and no others. Where none of them is known, or
+//! no edge, there is no answer to learn from or to compare with, and the encounter is left out. With several
+//! labels, metrics are over all of them together.
 //!
-//! No `match` on a question has a wildcard arm, in this crate or in another (`cargo xtask tidy`): the compiler leads whoever adds one to
-//! every place that must know it.
+//! No `match` on a question has a wildcard arm, in this crate or in another (`cargo xtask tidy`): the
+//! compiler leads whoever adds one to every place that must know it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -278,7 +279,8 @@ impl Question {
         }
     }
 
-    /// Calls `each` with every yes-or-no prediction of a sample whose truth is known: its series, its logit, and the truth.
+    /// Calls `each` with every yes-or-no prediction of a sample whose truth is known: its series, its logit,
+    /// and the truth.
     pub(crate) fn each_outcome(
         &self,
         sample: &Sample<'_>,
@@ -341,7 +343,8 @@ impl Question {
         }
     }
 
-    /// How probable an edge between two nodes is, where that is what is asked: a symmetric matrix, row after row.
+    /// How probable an edge between two nodes is, where that is what is asked: a symmetric matrix, row after
+    /// row.
     pub(crate) fn edge_probabilities(&self, nodes: usize, logits: &[f32]) -> Option<Vec<f32>> {
         match self {
             Question::Edges => Some(edges::probabilities(nodes, logits)),

@@ -123,7 +123,8 @@ impl<'a> Gathering<'a> {
     pub(super) fn finish(self) -> Seen {
         let Options { min_cell, live, .. } = self.options;
         let counts_encounters = self.explainer.predictor().question().counts_encounters();
-        // Curves of a label tell how many encounters have it, and by subtraction how many have neither yes nor no.
+        // Curves of a label tell how many encounters have it, and by subtraction how many have neither yes
+        // nor no.
         let named = |(name, tally): (String, CurveTally)| {
             let predictions = tally.predictions();
             let is_told = !counts_encounters || cells::is_told(predictions, self.encounters, min_cell);
@@ -142,8 +143,8 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// Matrices as bytes, compressed: a cell is the square of its byte over 127, so that weak links keep some digits. Of probabilities, which
-/// are the same both ways, only the upper half is there.
+/// Matrices as bytes, compressed: a cell is the square of its byte over 127, so that weak links keep some
+/// digits. Of probabilities, which are the same both ways, only the upper half is there.
 struct Matrices(GzEncoder<Vec<u8>>);
 
 impl Matrices {

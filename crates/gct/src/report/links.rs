@@ -44,8 +44,8 @@ struct Sum {
 }
 
 impl Links {
-    /// Adds what a model said of an encounter: `strength(i, j)` is how strongly it connected two nodes, `code` the index of a
-    /// code among all codes. A node that was hidden from it is left out.
+    /// Adds what a model said of an encounter: `strength(i, j)` is how strongly it connected two nodes,
+    /// `code` the index of a code among all codes. A node that was hidden from it is left out.
     pub(super) fn add(
         &mut self,
         encounter: &Encounter,
@@ -71,8 +71,9 @@ impl Links {
         }
     }
 
-    /// Those that the model believes in most, over all encounters together, the strongest first. Pairs of fewer than `min_cell`
-    /// encounters are left out, and a count below it is not told, nor one that leaves so few.
+    /// Those that the model believes in most, over all encounters together, the strongest first. Pairs of
+    /// fewer than `min_cell` encounters are left out, and a count below it is not told, nor one that leaves
+    /// so few.
     pub(super) fn finish(self, min_cell: u64) -> Vec<CodeLink> {
         let mut sums: Vec<((u32, u32), Sum)> =
             self.sums.into_iter().filter(|(_, sum)| sum.encounters >= min_cell.max(1)).collect();

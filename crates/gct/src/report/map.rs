@@ -1,7 +1,8 @@
-//! Codes on a plane: the two directions in which their vectors vary most, and which codes are near each other.
+//! Codes on a plane: the two directions in which their vectors vary most, and which codes are near each
+//! other.
 //!
-//! Two directions of a few hundred are found by iterating with the covariance, which takes a screen of code; a crate of linear
-//! algebra would be larger than this program.
+//! Two directions of a few hundred are found by iterating with the covariance, which takes a screen of code;
+//! a crate of linear algebra would be larger than this program.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -104,7 +105,8 @@ fn principal(vectors: &[&[f32]]) -> ([Vec<f64>; 2], [f64; 2]) {
     ([along(&found[0]), along(&found[1])], shares)
 }
 
-/// The direction that a symmetric matrix stretches most, among those at right angles to others; its largest part is positive.
+/// The direction that a symmetric matrix stretches most, among those at right angles to others; its largest
+/// part is positive.
 fn leading(matrix: &[Vec<f64>], others: &[Vec<f64>]) -> Vec<f64> {
     // Any beginning will do that is not at right angles to it by construction.
     let mut direction: Vec<f64> = (0..matrix.len()).map(|n| 1.0 + (n as f64 * 0.618).fract()).collect();

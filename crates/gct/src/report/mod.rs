@@ -1,8 +1,9 @@
-//! What runs found, as one page to look at: metrics and curves, encounters with what a model believes about them, the links it
-//! believes in over all of them, its codes on a map. A `Report` is plain data; `html` makes it a file that fetches nothing.
+//! What runs found, as one page to look at: metrics and curves, encounters with what a model believes about
+//! them, the links it believes in over all of them, its codes on a map. A `Report` is plain data; `html`
+//! makes it a file that fetches nothing.
 //!
-//! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no count below it is told, and codes
-//! that occur in fewer encounters are left out.
+//! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no
+//! count below it is told, and codes that occur in fewer encounters are left out.
 
 pub(crate) mod cells;
 mod encounters;
@@ -245,7 +246,8 @@ pub fn gather(looked: &[Looked<'_>], options: Options, job: &Job<'_, u64>) -> Re
     })
 }
 
-/// What a run was asked, and about which encounters: those of which dataset, which of them, and how many of these it could be asked about.
+/// What a run was asked, and about which encounters: those of which dataset, which of them, and how many of
+/// these it could be asked about.
 fn asked_about(looked: &Looked<'_>, asked: u64) -> impl PartialEq {
     let Looked { run, dataset, test_set, .. } = looked;
     let (settings, which) = (run.settings(), test_set.which);
@@ -471,7 +473,8 @@ fn flat(table: &Table) -> Vec<(String, String)> {
     table.iter().flat_map(below).collect()
 }
 
-/// The metrics of all of the paper's models on the tasks of these runs, where they were asked about a test split.
+/// The metrics of all of the paper's models on the tasks of these runs, where they were asked about a test
+/// split.
 fn paper_figures(looked: &[Looked<'_>], groups: &[usize]) -> Vec<PaperMetric> {
     let mut metrics: Vec<PaperMetric> = Vec::new();
     for (Looked { run, test_set, .. }, group) in looked.iter().zip(groups) {

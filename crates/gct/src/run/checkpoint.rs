@@ -1,5 +1,5 @@
-//! Where a training stands, in one file: weights, Adam's moments, and a few numbers. There is no random state to keep: all that is
-//! random depends on the seed and the step.
+//! Where a training stands, in one file: weights, Adam's moments, and a few numbers. There is no random state
+//! to keep: all that is random depends on the seed and the step.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What a run was trained with. Weights and checkpoints carry it, so that those of another run are told apart.
+//! What a run was trained with. Weights and checkpoints carry it, so that those of another run are told
+//! apart.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! What is written while a run goes on: a line per validation for programs, curves for TensorBoard, a log for people.
+//! What is written while a run goes on: a line per validation for programs, curves for TensorBoard, a log for
+//! people.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

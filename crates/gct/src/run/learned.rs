@@ -1,11 +1,12 @@
-//! Whom a run learned from, as salted hashes: so that a test on other data does not take them for new patients.
+//! Whom a run learned from, as salted hashes: so that a test on other data does not take them for new
+//! patients.
 //!
-//! A subject is recognised by its identifier. Identifiers change when data are pseudonymised again, so an encounter is
-//! recognised by its codes too, if it has so many that two patients hardly ever share them all. Synthetic subjects are
-//! numbered from one in every dataset: only their codes count.
+//! A subject is recognised by its identifier. Identifiers change when data are pseudonymised again, so an
+//! encounter is recognised by its codes too, if it has so many that two patients hardly ever share them all.
+//! Synthetic subjects are numbered from one in every dataset: only their codes count.
 //!
-//! The hashes keep identifiers out of the folder. They do not stop somebody who has a list of identifiers from
-//! checking who of them was learned from.
+//! The hashes keep identifiers out of the folder. They do not stop somebody who has a list of identifiers
+//! from checking who of them was learned from.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ pub(crate) struct Hasher {
 }
 
 impl Hasher {
-    /// `salt` is the hash of the dataset that was learned from; `dataset` is the one whose encounters are hashed.
+    /// `salt` is the hash of the dataset that was learned from; `dataset` is the one whose encounters are
+    /// hashed.
     pub(crate) fn new(salt: &str, dataset: &Dataset) -> Self {
         let mut hasher = Hasher {
             salt: salt.to_owned(),

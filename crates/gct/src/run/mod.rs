@@ -1,4 +1,5 @@
-//! The run folder: everything about one trained model. It predicts without the dataset that it was trained on.
+//! The run folder: everything about one trained model. It predicts without the dataset that it was trained
+//! on.
 //!
 //! ```text
 //! RUN/run.json               format version, program, the dataset and its hash, settings, SHA-256 of the next three
@@ -14,7 +15,8 @@
 //! RUN/log.txt                what happened when
 //! ```
 //!
-//! The folder appears with its first five files in it, or not at all; every other file is replaced as a whole, or only grows.
+//! The folder appears with its first five files in it, or not at all; every other file is replaced as a
+//! whole, or only grows.
 
 use std::collections::HashMap;
 use std::fs;
@@ -86,14 +88,16 @@ pub struct Manifest {
     pub program: String,
     /// What it was trained on.
     pub dataset: DatasetEntry,
-    /// How many encounters the training split has: those that P counts, whether or not the task asks about them.
+    /// How many encounters the training split has: those that P counts, whether or not the task asks about
+    /// them.
     pub training_encounters: u64,
     /// How many encounters the training and the validation split have; unknown of runs of older programs.
     #[serde(default)]
     pub learned_encounters: Option<u64>,
     /// How many codes of each kind the vocabulary has.
     pub vocabulary: PerKind<u64>,
-    /// The settings that it began with, which `config.toml` must still have; unknown of runs of older programs.
+    /// The settings that it began with, which `config.toml` must still have; unknown of runs of older
+    /// programs.
     #[serde(default)]
     pub settings: Option<Settings>,
     /// The files that must stay as they are.
@@ -160,8 +164,8 @@ pub struct Files {
     pub learned: Option<FileEntry>,
 }
 
-/// A run: a trained model with its vocabulary, its settings and what P is computed from. Weights are loaded when they are
-/// first needed, and then kept.
+/// A run: a trained model with its vocabulary, its settings and what P is computed from. Weights are loaded
+/// when they are first needed, and then kept.
 ///
 /// ```
 /// use gct::infer::{Reader, Which};
@@ -251,7 +255,8 @@ impl Run {
             let mut file = fs::File::create(&path).on("write", &path)?;
             file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).on("write", &path)?;
         }
-        // Locked before anybody can see it; and what has come into its place meanwhile is not replaced if it is being trained.
+        // Locked before anybody can see it; and what has come into its place meanwhile is not replaced if it
+        // is being trained.
         let own = files::lock(&pending.path().join(MANIFEST))?;
         let _replaced = match replaced {
             None => files::lock(&folder.join(MANIFEST))?,
@@ -315,7 +320,8 @@ impl Run {
         files::write_own(&path, config(&self.settings).as_bytes())
     }
 
-    /// Keeps other processes from training it, as long as the file is held, and removes what a kill left behind.
+    /// Keeps other processes from training it, as long as the file is held, and removes what a kill left
+    /// behind.
     pub(crate) fn lock(&self) -> Result<Option<fs::File>> {
         let Some(lock) = files::lock(&self.folder.join(MANIFEST))? else { return Ok(None) };
         files::sweep_around(&self.folder);
@@ -331,7 +337,8 @@ impl Run {
         Err(Error::NoCheckpoint { path: self.folder.clone() })
     }
 
-    /// Opens the dataset that it was trained on. If it is not where it was, it may have been moved together with the run.
+    /// Opens the dataset that it was trained on. If it is not where it was, it may have been moved together
+    /// with the run.
     ///
     /// # Errors
     /// If it is not found, or is damaged.
@@ -372,7 +379,8 @@ impl Run {
         Identity::new(&self.settings, &self.manifest)
     }
 
-    /// Whether a file of weights belongs to it, by the identity that the file carries. Older programs wrote none.
+    /// Whether a file of weights belongs to it, by the identity that the file carries. Older programs wrote
+    /// none.
     pub(crate) fn check_belongs(&self, carried: Option<&serde_json::Value>) -> Result<(), String> {
         match self.manifest.settings {
             Some(_) => self.identity().check(carried),
@@ -395,8 +403,8 @@ impl Run {
         ids[kind].get(code).copied()
     }
 
-    /// An encounter of these codes, in any order, and those of them that the model does not know, each once and in order;
-    /// they are left out.
+    /// An encounter of these codes, in any order, and those of them that the model does not know, each once
+    /// and in order; they are left out.
     pub fn encounter(&self, codes: &PerKind<Vec<impl AsRef<str>>>) -> (Encounter, PerKind<Vec<String>>) {
         let mut unknown = PerKind::<Vec<String>>::default();
         let known = PerKind::from_fn(|kind| {
@@ -472,8 +480,8 @@ impl Run {
         journal::read(&self.folder)
     }
 
-    /// Whether a dataset is the one that it was trained on, or stands where that one stood: a label may have been added since,
-    /// but those who were learned from are still among its subjects.
+    /// Whether a dataset is the one that it was trained on, or stands where that one stood: a label may have
+    /// been added since, but those who were learned from are still among its subjects.
     pub(crate) fn is_of(&self, dataset: &Dataset) -> bool {
         let same_path =
             || fs::canonicalize(dataset.path()).is_ok_and(|path| path == self.manifest.dataset.path);

@@ -55,8 +55,8 @@ pub enum Decay {
 }
 
 impl Settings {
-    /// The paper's settings for a task and a model. `source` is the kind of the dataset: the paper has settings of its own for
-    /// masked diagnosis on eICU.
+    /// The paper's settings for a task and a model. `source` is the kind of the dataset: the paper has
+    /// settings of its own for masked diagnosis on eICU.
     ///
     /// # Errors
     /// If there is no such model.

@@ -9,8 +9,9 @@
 //! DIR/best.toml        the settings of the best one, for `gct train --config`
 //! ```
 //!
-//! The next point is a function of the seed and the trials so far (`gct_search::suggest`), and a training goes on from its checkpoint: a
-//! tuning that was killed goes on as if it had not been, as long as trials run one after another.
+//! The next point is a function of the seed and the trials so far (`gct_search::suggest`), and a training
+//! goes on from its checkpoint: a tuning that was killed goes on as if it had not been, as long as trials run
+//! one after another.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -39,7 +40,8 @@ pub use history::write;
 const PLAN: &str = "tune.toml";
 const TRIALS: &str = "trials.json";
 
-/// A trial may be given up after this share of its steps, not before: what learns slowly at first may be good in the end.
+/// A trial may be given up after this share of its steps, not before: what learns slowly at first may be good
+/// in the end.
 const GRACE: f64 = 0.2;
 
 /// What is tuned.
@@ -56,11 +58,13 @@ pub struct Plan {
     pub dataset_sha256: String,
     /// What is varied, and how far.
     pub space: Space,
-    /// Everything that is not. Its own values of what is varied are the first trial, if they are in the space.
+    /// Everything that is not. Its own values of what is varied are the first trial, if they are in the
+    /// space.
     pub settings: Settings,
 }
 
-/// The paper's space for a model: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's lambda 1e-2 to 1e2.
+/// The paper's space for a model: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's lambda 1e-2 to
+/// 1e2.
 pub fn paper_space(model: &Config) -> Space {
     let log = |name: &str, low: f64, high: f64| Dimension { name: name.into(), low, high, scale: Scale::Log };
     let rate = |name: &str| Dimension { name: name.into(), low: 0.0, high: 0.9, scale: Scale::Linear };

@@ -173,8 +173,8 @@ fn a_changed_bit_is_refused_and_never_a_panic() {
     fixture::read(&folder).unwrap();
 }
 
-/// Replaces one column of the encounters; `honest` puts the new file's hash into dataset.json, as another program
-/// would that writes the format by itself.
+/// Replaces one column of the encounters; `honest` puts the new file's hash into dataset.json, as another
+/// program would that writes the format by itself.
 fn edit_column(folder: &Path, column: &str, honest: bool, edit: impl Fn(&ArrayRef) -> ArrayRef) {
     let path = folder.join("encounters.parquet");
     let reader =

@@ -220,7 +220,8 @@ fn the_structure_of_gcn_is_the_true_one() {
     let run = Run::open(&random).unwrap();
     let structure =
         evaluate::run(&run, &dataset, Which::All, none, &Job::silent()).unwrap().structure.unwrap();
-    // Most of what is given goes where there is no edge, at a cost of up to 27.6 nats; what should be given is given in small part.
+    // Most of what is given goes where there is no edge, at a cost of up to 27.6 nats; what should be given
+    // is given in small part.
     assert!(structure.kl_attention_truth.mean > Some(20.0), "{structure:?}");
     assert!(structure.kl_truth_attention.mean < Some(5.0), "{structure:?}");
 }

@@ -125,7 +125,8 @@ fn the_ceilings_stand_in_their_order() {
     let scores = [ceiling.kinds, ceiling.prior, ceiling.ceiling, ceiling.ceiling_joint];
     let aucpr = scores.map(|scores| scores.all_pairs.aucpr.unwrap());
     assert!(aucpr.is_sorted(), "{aucpr:?}");
-    // An independent implementation measured 0.740 / 0.972 for the pairwise chances and 0.297 / 0.864 for the kinds.
+    // An independent implementation measured 0.740 / 0.972 for the pairwise chances and 0.297 / 0.864 for the
+    // kinds.
     assert!((aucpr[2] - 0.740).abs() < 0.03 && (aucpr[0] - 0.297).abs() < 0.02, "{aucpr:?}");
     let auroc = scores.map(|scores| scores.all_pairs.auroc.unwrap());
     assert!((auroc[2] - 0.972).abs() < 0.01 && (auroc[0] - 0.864).abs() < 0.02, "{auroc:?}");
@@ -138,7 +139,8 @@ fn who_ordered_the_treatment_of_the_labels_can_mostly_be_told() {
     let (_, findings) =
         synth::run(&settings, &home.path().join("data"), Overwrite::Refuse, &Job::silent()).unwrap();
     let scores = findings.ceiling.diagnosis_treatment.unwrap();
-    // Counts of true edges, and the chance that they give to each pair, reached 0.897 on 10,014 other encounters.
+    // Counts of true edges, and the chance that they give to each pair, reached 0.897 on 10,014 other
+    // encounters.
     let aucpr = scores.areas.aucpr.unwrap();
     assert!((aucpr - 0.90).abs() < 0.04 && scores.areas.auroc.unwrap() > 0.97, "{scores:?}");
 }

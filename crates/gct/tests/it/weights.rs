@@ -1,4 +1,5 @@
-//! Files of weights: what is written is read, what is damaged is refused, and `docs/weights.md` computes what we do.
+//! Files of weights: what is written is read, what is damaged is refused, and `docs/weights.md` computes what
+//! we do.
 
 use std::fs;
 use std::path::Path;

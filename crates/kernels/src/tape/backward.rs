@@ -67,8 +67,8 @@ impl<T: Number> Tape<'_, T> {
         self.release(gradient);
     }
 
-    /// Lets `write` set the gradient of some columns, given all of them and their stride. Nobody else writes those of a part
-    /// of a matrix; a whole matrix may have been used elsewhere too.
+    /// Lets `write` set the gradient of some columns, given all of them and their stride. Nobody else writes
+    /// those of a part of a matrix; a whole matrix may have been used elsewhere too.
     fn contribute_columns(&mut self, columns: MatrixColumns, write: impl FnOnce(&Self, &mut [T], usize)) {
         let (width, len) = (self.values[columns.matrix].width, self.values[columns.matrix].data.len());
         if columns.width == width {

@@ -1,7 +1,7 @@
-//! A tape is made for a chunk of graphs small enough that all it holds stays in the processor's cache, played forward as it
-//! is written and then backward, and thrown away; its memory goes back to a `Pool` for the next chunk. Forward and
-//! backward of one chunk together beat forward of the whole batch and then backward of it, because what was
-//! computed is still in the cache when its gradient is.
+//! A tape is made for a chunk of graphs small enough that all it holds stays in the processor's cache, played
+//! forward as it is written and then backward, and thrown away; its memory goes back to a `Pool` for the next
+//! chunk. Forward and backward of one chunk together beat forward of the whole batch and then backward of it,
+//! because what was computed is still in the cache when its gradient is.
 //!
 //! A tape that does not learn keeps nothing that nobody asks for any more.
 
@@ -41,7 +41,8 @@ struct Value<T> {
     width: usize,
     /// Which rows it has; `None` if they were selected one by one.
     reach: Option<Reach>,
-    /// The gradient of the loss, once something has contributed to it. Shared while two matrices have the same one.
+    /// The gradient of the loss, once something has contributed to it. Shared while two matrices have the
+    /// same one.
     gradient: Option<Rc<Buffer<T>>>,
     /// Held by every handle too.
     held: Rc<()>,
@@ -218,7 +219,8 @@ impl<'a, T: Number> Tape<'a, T> {
         self.spans(reach)
     }
 
-    /// The logits of the pairs of each graph, as [`loss::edge_logits`] has them; `sizes` are those of its groups of nodes.
+    /// The logits of the pairs of each graph, as [`loss::edge_logits`] has them; `sizes` are those of its
+    /// groups of nodes.
     pub fn edge_logits(
         &mut self,
         z: &Matrix,

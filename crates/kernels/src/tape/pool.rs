@@ -17,7 +17,8 @@ impl<T> Default for Pool<T> {
 /// Bytes of a line of the cache: a register's worth of numbers should not lie on two.
 const LINE: usize = 64;
 
-/// The first numbers of some memory: those after them are left alone, so that to make it longer or shorter costs nothing.
+/// The first numbers of some memory: those after them are left alone, so that to make it longer or shorter
+/// costs nothing.
 #[derive(Debug)]
 pub(super) struct Buffer<T> {
     memory: Vec<T>,
@@ -61,7 +62,8 @@ impl<T> DerefMut for Buffer<T> {
 }
 
 impl<T: Number> Pool<T> {
-    /// `len` numbers, whatever they are: out of the smallest buffer that is large enough, of those the one used last.
+    /// `len` numbers, whatever they are: out of the smallest buffer that is large enough, of those the one
+    /// used last.
     pub(super) fn take(&mut self, len: usize) -> Buffer<T> {
         let fitting = self.free.iter().enumerate().rev().filter(|(_, buffer)| buffer.room() >= len);
         match fitting.min_by_key(|(_, buffer)| buffer.memory.len()) {

@@ -1,5 +1,5 @@
-//! Every backward function against finite differences of its forward function, in f64; and every level of instructions
-//! against f64, in f32.
+//! Every backward function against finite differences of its forward function, in f64; and every level of
+//! instructions against f64, in f32.
 
 use gct_kernels::engine::Connected;
 use gct_kernels::loss::{self, Decoder};

@@ -1,4 +1,5 @@
-//! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters of every shape.
+//! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters
+//! of every shape.
 
 use gct::batch::{EmbeddingRows, Example};
 use gct::graph::NodeRanges;
@@ -76,8 +77,9 @@ pub(crate) fn example([diagnoses, treatments, labs]: [usize; 3], hides: bool, se
     Example::from_parts(ranges, ids, Some(edges), &prior, hidden)
 }
 
-/// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them twice. If no
-/// diagnosis is to be hidden, also some without any, which nothing connects to the visit, and a visit alone.
+/// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them
+/// twice. If no diagnosis is to be hidden, also some without any, which nothing connects to the visit, and a
+/// visit alone.
 pub(crate) fn batch(hides: bool) -> Vec<Example> {
     let shapes = [[1, 0, 0], [1, 4, 0], [3, 1, 2], [8, 13, 20], [17, 0, 0], [5, 0, 9], [2, 3, 1], [2, 3, 1]];
     let mut batch: Vec<Example> =
@@ -182,8 +184,8 @@ fn every_model_option_and_head_is_the_same_on_both_paths() {
         for head in heads {
             let double = deviation::<f64>(&config, &head);
             assert!(double < 1e-9, "{config:?} {head:?}: {double:.1e} in double precision");
-            // Sigmoids that are all about one half make the nodes of a large encounter almost equal, and their differences
-            // imprecise.
+            // Sigmoids that are all about one half make the nodes of a large encounter almost equal, and
+            // their differences imprecise.
             let tolerance = if is_sigmoid(&config) { 1e-2 } else { 1e-4 };
             let single = deviation::<f32>(&config, &head);
             assert!(single < tolerance, "{config:?} {head:?}: {single:.1e} in single precision");

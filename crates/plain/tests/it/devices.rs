@@ -1,4 +1,5 @@
-//! A few steps of training on other devices, beside the processor. Not in the default set: it wants a feature and a driver.
+//! A few steps of training on other devices, beside the processor. Not in the default set: it wants a feature
+//! and a driver.
 
 #[cfg(feature = "wgpu")]
 #[test]

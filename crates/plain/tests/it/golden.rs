@@ -1,5 +1,6 @@
-//! The models against an independent implementation in PyTorch (float64): attention maps, hidden states, losses and every
-//! gradient, on both paths. `tests/golden/*.json` holds its weights, inputs and results; numbers have nine digits.
+//! The models against an independent implementation in PyTorch (float64): attention maps, hidden states,
+//! losses and every gradient, on both paths. `tests/golden/*.json` holds its weights, inputs and results;
+//! numbers have nine digits.
 
 use std::collections::BTreeMap;
 
@@ -113,8 +114,8 @@ impl Golden {
         self.input.visits.iter().map(example).collect()
     }
 
-    /// Golden tensors under our names, in our layout: matrices are [inputs, outputs], and query, key and value stand side by
-    /// side. Names that are not there are left out.
+    /// Golden tensors under our names, in our layout: matrices are [inputs, outputs], and query, key and
+    /// value stand side by side. Names that are not there are left out.
     fn ours(&self, of: &BTreeMap<String, Tensor>, name: &str, run: &str) -> Option<Vec<f64>> {
         let turned = |name: &str| {
             let Tensor { shape, data } = of.get(name)?;

@@ -1,5 +1,5 @@
-//! FHIR R4 as flat tables, which a source's SQL then reads like any others. Resources are nested, refer to each other in four ways,
-//! and lie in bundles or line by line; none of that is for SQL.
+//! FHIR R4 as flat tables, which a source's SQL then reads like any others. Resources are nested, refer to
+//! each other in four ways, and lie in bundles or line by line; none of that is for SQL.
 //!
 //! ```text
 //! Encounter          encounter, and a reason per diagnosis
@@ -11,9 +11,9 @@
 //! Patient            patient
 //! ```
 //!
-//! Files are read one after the other, and rows go to disk as they come: what is in memory is one line or one bundle. A table has
-//! the columns that `source.toml` names. JSON that is broken is an error; a resource that is not what FHIR says is left out and
-//! counted.
+//! Files are read one after the other, and rows go to disk as they come: what is in memory is one line or one
+//! bundle. A table has the columns that `source.toml` names. JSON that is broken is an error; a resource that
+//! is not what FHIR says is left out and counted.
 
 /// Dates and times.
 mod moment;
@@ -65,7 +65,8 @@ const WANTED: [(&str, &str); 7] = [
     ("Patient", "patient"),
 ];
 
-/// Reads all resources of an input into those tables that are asked for; where these are, and what was left out.
+/// Reads all resources of an input into those tables that are asked for; where these are, and what was left
+/// out.
 pub(crate) async fn flatten(
     engine: &Engine<'_>,
     source: &Source,

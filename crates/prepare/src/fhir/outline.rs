@@ -6,7 +6,8 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// What a document is, and for a bundle what is in it. Values that are something else than text are found out later.
+/// What a document is, and for a bundle what is in it. Values that are something else than text are found out
+/// later.
 #[derive(Default)]
 pub(super) struct Outline {
     pub(super) resource_type: Option<Value>,
@@ -44,8 +45,8 @@ enum Key {
     Other,
 }
 
-/// An object of which some fields are read. What serde derives gives up a whole document for one part that is something else, or for a
-/// field that is there twice; here the last one counts.
+/// An object of which some fields are read. What serde derives gives up a whole document for one part that is
+/// something else, or for a field that is there twice; here the last one counts.
 trait Fields: Default {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: Key, map: &mut A) -> Result<(), A::Error>;
 }
@@ -201,7 +202,8 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// Goes through a bundle and hands out those of its resources that are of some kind, so that only one of them is in memory.
+/// Goes through a bundle and hands out those of its resources that are of some kind, so that only one of them
+/// is in memory.
 pub(super) struct Walk<'a, F> {
     pub(super) kinds: &'a [Option<&'static str>],
     pub(super) each: &'a mut F,

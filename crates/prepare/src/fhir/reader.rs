@@ -38,7 +38,8 @@ pub(super) struct Reader<'a> {
     pub(super) seen: BTreeSet<String>,
     /// What was left out, by resource and path.
     pub(super) unreadable: BTreeMap<String, Unreadable>,
-    /// Of each type: how many there are, and how many were left out. Others than those that are read are `other`.
+    /// Of each type: how many there are, and how many were left out. Others than those that are read are
+    /// `other`.
     pub(super) counts: BTreeMap<String, [u64; 2]>,
     /// Files without any document.
     pub(super) files_empty: u64,
@@ -171,7 +172,8 @@ impl Reader<'_> {
                 }
                 None => self.leave_out("resource", "", "expected a FHIR resource", at),
             }
-            // References name the address of an entry, which need not be made of the resource's id, nor say its type.
+            // References name the address of an entry, which need not be made of the resource's id, nor say
+            // its type.
             if let Some(address) = &urls[position] {
                 let id = text_of(&resource.id).unwrap_or_else(|| last_part(address).to_owned());
                 addresses.insert(address.clone(), (kinds[position], id));

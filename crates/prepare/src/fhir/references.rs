@@ -19,7 +19,8 @@ pub(super) enum Target<'a> {
     Inside(&'a Value),
 }
 
-/// What the entries of a bundle are, by their addresses: the kind of a resource, if it is one that is read, and its id.
+/// What the entries of a bundle are, by their addresses: the kind of a resource, if it is one that is read,
+/// and its id.
 pub(super) type Addresses = HashMap<String, (Option<&'static str>, String)>;
 
 /// What references can lead to, beside other resources.

@@ -1,4 +1,5 @@
-//! The types of resources that FHIR R4 and R5 define. Anything else that stands in `resourceType` can be a value.
+//! The types of resources that FHIR R4 and R5 define. Anything else that stands in `resourceType` can be a
+//! value.
 
 /// Their names, those that matter to somebody who sees what a folder holds.
 #[rustfmt::skip]

@@ -1,6 +1,7 @@
-//! `bucketed(labs, starts, bounds, numbers)`: the codes of lab events, given as a list of {id, value}. The bounds of the lab with
-//! number `i` are `bounds[starts[i]..starts[i + 1]]`, ascending. Its codes follow each other in `numbers`: first that of an event
-//! without a value, then one per bucket, of which there is one more than there are bounds.
+//! `bucketed(labs, starts, bounds, numbers)`: the codes of lab events, given as a list of {id, value}. The
+//! bounds of the lab with number `i` are `bounds[starts[i]..starts[i + 1]]`, ascending. Its codes follow each
+//! other in `numbers`: first that of an event without a value, then one per bucket, of which there is one
+//! more than there are bounds.
 
 use std::sync::Arc;
 

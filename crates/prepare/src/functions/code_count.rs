@@ -1,4 +1,5 @@
-//! `code_count(ids)`: in how many lists each id occurs, given that none occurs twice in a list, as a list of {id, count} ordered by id.
+//! `code_count(ids)`: in how many lists each id occurs, given that none occurs twice in a list, as a list of
+//! {id, count} ordered by id.
 
 use std::sync::Arc;
 

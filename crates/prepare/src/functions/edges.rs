@@ -1,6 +1,6 @@
-//! `true_edges(links, diagnoses, treatments, new_diagnoses, new_treatments)`: the links between codes that the encounter has,
-//! under their new numbers, ascending, each once. A null list of links is null: nothing is known. `true_links` has the same
-//! as often as they are recorded.
+//! `true_edges(links, diagnoses, treatments, new_diagnoses, new_treatments)`: the links between codes that
+//! the encounter has, under their new numbers, ascending, each once. A null list of links is null: nothing is
+//! known. `true_links` has the same as often as they are recorded.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! `known_ids(ids, new)`: the ids of a list under new numbers, ascending, each once. `new` has the new number of each old one, or
-//! null for a code that is left out. A null list has no ids. `known_count(ids, new)`: how many of the ids have a new number.
+//! `known_ids(ids, new)`: the ids of a list under new numbers, ascending, each once. `new` has the new number
+//! of each old one, or null for a code that is left out. A null list has no ids. `known_count(ids, new)`: how
+//! many of the ids have a new number.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `has_line_break(text, ...)`: whether any of these texts has a line break. It looks at all text of a batch at once, since hardly
-//! any has one.
+//! `has_line_break(text, ...)`: whether any of these texts has a line break. It looks at all text of a batch
+//! at once, since hardly any has one.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Functions that the queries use beside those of the engine. They are registered by name and carry no state, so
-//! that a plan with them can be sent to another machine.
+//! Functions that the queries use beside those of the engine. They are registered by name and carry no state,
+//! so that a plan with them can be sent to another machine.
 
 mod bucketed;
 mod code_count;

@@ -1,5 +1,6 @@
-//! `moment(text)`: a date or a time as microseconds, in UTC where it says its zone; `day(text)`: the day of it, there where it was
-//! recorded. Null where the text is neither, or outside of the years from 1 to 9999, beyond which arithmetic with dates overflows.
+//! `moment(text)`: a date or a time as microseconds, in UTC where it says its zone; `day(text)`: the day of
+//! it, there where it was recorded. Null where the text is neither, or outside of the years from 1 to 9999,
+//! beyond which arithmetic with dates overflows.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! `pair_count(causes, effects)`: in how many encounters each pair of codes occurs, as a list of {cause, effect, count} ordered by
-//! cause and effect.
+//! `pair_count(causes, effects)`: in how many encounters each pair of codes occurs, as a list of {cause,
+//! effect, count} ordered by cause and effect.
 //!
-//! A join of the codes with themselves makes a row per pair and encounter, some hundreds each; this makes none.
+//! A join of the codes with themselves makes a row per pair and encounter, some hundreds each; this makes
+//! none.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `share(text, count)`: one of `count` shares, by a hash of the text; the first for null. What is too large for memory is done share by
-//! share, and all rows of an encounter are in one.
+//! `share(text, count)`: one of `count` shares, by a hash of the text; the first for null. What is too large
+//! for memory is done share by share, and all rows of an encounter are in one.
 
 use std::sync::Arc;
 

@@ -71,7 +71,8 @@ impl Buckets {
     }
 }
 
-/// The code of a lab without a value, and those of its buckets, with their descriptions. A lab without bounds has one code.
+/// The code of a lab without a value, and those of its buckets, with their descriptions. A lab without bounds
+/// has one code.
 fn codes_of(lab: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
     let plain = (lab.code.clone(), lab.description.clone());
     if bounds.is_empty() {
@@ -156,8 +157,8 @@ fn ranges(totals: &[usize], most: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The values that cut all of them into equal parts, ascending: each the least that a share of part/parts does not
-/// exceed. Equal ones are one.
+/// The values that cut all of them into equal parts, ascending: each the least that a share of part/parts
+/// does not exceed. Equal ones are one.
 fn quantiles(mut values: Vec<f64>, parts: usize) -> Vec<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let cuts =
@@ -173,8 +174,8 @@ mod tests {
 
     #[test]
     fn bounds_are_the_least_values_that_a_share_does_not_exceed() {
-        // Of 1 2 2 2 3, the quarters end at 1.25, 2.5 and 3.75 values: all at 2. Of two times -1 and six times 0.5,
-        // at 2, 4 and 6.
+        // Of 1 2 2 2 3, the quarters end at 1.25, 2.5 and 3.75 values: all at 2. Of two times -1 and six
+        // times 0.5, at 2, 4 and 6.
         assert_eq!(quantiles(vec![2.0, 1.0, 3.0, 2.0, 2.0], 4), [2.0]);
         assert_eq!(quantiles(vec![0.5, -1.0, 0.5, 0.5, -1.0, 0.5, 0.5, 0.5], 4), [-1.0, 0.5]);
         assert_eq!(quantiles(vec![7.0], 5), [7.0]);

@@ -1,4 +1,5 @@
-//! From events to the codes and links of each encounter, as numbers; and what became of every event on the way.
+//! From events to the codes and links of each encounter, as numbers; and what became of every event on the
+//! way.
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;

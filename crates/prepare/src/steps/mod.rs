@@ -1,5 +1,5 @@
-//! From a source's three relations to a dataset folder. Each step is a query whose result is small, or lies on
-//! disk until the next:
+//! From a source's three relations to a dataset folder. Each step is a query whose result is small, or lies
+//! on disk until the next:
 //!
 //! ```text
 //! encounters   the source's, with labels joined and a reason where one is dropped
@@ -125,8 +125,8 @@ impl<'a> Steps<'a> {
         Steps { engine, request, options, values, labels: vec![], has_links: false, has_values: false }
     }
 
-    /// How many rows of a table have each value of a column, or what else `count` says of them. No value is an
-    /// empty text.
+    /// How many rows of a table have each value of a column, or what else `count` says of them. No value is
+    /// an empty text.
     async fn count_by(
         &self,
         step: &str,

@@ -1,7 +1,8 @@
 //! Rules on encounters, rules on codes, and bounds of buckets depend on each other: an encounter with too few
-//! codes takes its codes out of the counts and its values out of the bounds, and a code that is too rare then can
-//! leave another encounter with too few. All of them hold for the dataset that is written. So they are applied to
-//! the encounters that are left until none is dropped any more, which ends, since no encounter comes back.
+//! codes takes its codes out of the counts and its values out of the bounds, and a code that is too rare then
+//! can leave another encounter with too few. All of them hold for the dataset that is written. So they are
+//! applied to the encounters that are left until none is dropped any more, which ends, since no encounter
+//! comes back.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ impl Settled {
         self.buckets.as_ref().map(Buckets::json).unwrap_or_default()
     }
 
-    /// Lists of the codes of a kind in `alive`, as they are recorded: values in buckets, repetitions included.
+    /// Lists of the codes of a kind in `alive`, as they are recorded: values in buckets, repetitions
+    /// included.
     fn recorded(&self, kind: CodeKind) -> Expr {
         match (&self.buckets, kind) {
             (Some(buckets), CodeKind::Lab) => buckets.codes(col("lab")),
@@ -111,8 +113,8 @@ impl Steps<'_> {
         Ok(settled)
     }
 
-    /// Takes the new numbers of rare codes away, or gives them that of a group. A group that is itself rare is none,
-    /// from then on.
+    /// Takes the new numbers of rare codes away, or gives them that of a group. A group that is itself rare
+    /// is none, from then on.
     async fn leave_out_rare(
         &self,
         settled: &mut Settled,
@@ -171,8 +173,8 @@ impl Steps<'_> {
         Ok(rule)
     }
 
-    /// The rules on how many codes an encounter has, in the order in which they are applied: name, kind, whether
-    /// the number is the least allowed, and the number.
+    /// The rules on how many codes an encounter has, in the order in which they are applied: name, kind,
+    /// whether the number is the least allowed, and the number.
     fn rules(&self) -> Vec<(String, CodeKind, bool, u64)> {
         let settings = &self.request.settings;
         let mut rules = vec![];
@@ -185,7 +187,8 @@ impl Steps<'_> {
         rules
     }
 
-    /// Counts the encounters of a table that break a rule, with their events and links; whether there are any.
+    /// Counts the encounters of a table that break a rule, with their events and links; whether there are
+    /// any.
     async fn drop_encounters(&self, summary: &mut Summary, table: &str) -> Result<bool> {
         let counts = self.count_by("counting encounters", table, "dropped", "count(*)").await?;
         let counts: BTreeMap<String, u64> = counts.into_iter().filter(|(rule, _)| !rule.is_empty()).collect();
@@ -199,8 +202,8 @@ impl Steps<'_> {
         Ok(!counts.is_empty())
     }
 
-    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the codes
-    /// under new numbers.
+    /// Encounters that no rule drops, with the numbers of their codes before they are made dense; and the
+    /// codes under new numbers.
     pub(super) async fn accept(
         &self,
         mut settled: Settled,
@@ -224,8 +227,8 @@ impl Steps<'_> {
         Ok(settled.numberings)
     }
 
-    /// The columns of `accepted`: those of `alive` with known codes and edges between them, the rule that drops an
-    /// encounter, and how many of its events and links are known.
+    /// The columns of `accepted`: those of `alive` with known codes and edges between them, the rule that
+    /// drops an encounter, and how many of its events and links are known.
     fn accepted_columns(&self, settled: &Settled, alive: &DataFrame) -> Result<Vec<Expr>> {
         let column = |name: &String| {
             let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == name);

@@ -1,7 +1,7 @@
 //! The tables of a source, under the names and types that its SQL counts on.
 //!
-//! A table of text is converted once into typed Parquet, which also finds the rows that cannot be read; Parquet is used where it
-//! lies. Columns are found by name, whatever their order and case.
+//! A table of text is converted once into typed Parquet, which also finds the rows that cannot be read;
+//! Parquet is used where it lies. Columns are found by name, whatever their order and case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,7 +42,8 @@ pub struct Unreadable {
     pub rows: u64,
 }
 
-/// Gives all tables of a source their names and columns, so that queries can be planned before anything is read.
+/// Gives all tables of a source their names and columns, so that queries can be planned before anything is
+/// read.
 pub(crate) fn outline(engine: &Engine<'_>, source: &Source) -> Result<()> {
     for (name, table) in &source.description.tables {
         let columns = table.columns.iter().map(|(name, column)| (name, data_type(column.kind)));
@@ -198,7 +199,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The table that a single file is: the only one that is needed; or of several the one that its name or its columns fit.
+    /// The table that a single file is: the only one that is needed; or of several the one that its name or
+    /// its columns fit.
     async fn single(&self) -> Result<Option<&'a str>> {
         if !self.input.is_file {
             return Ok(None);
@@ -297,7 +299,8 @@ pub(crate) struct Labels {
     pub(crate) ignored: Vec<String>,
 }
 
-/// Whether a column is an index that pandas wrote. In CSV it has no name, or after it was read once more `Unnamed: 0`.
+/// Whether a column is an index that pandas wrote. In CSV it has no name, or after it was read once more
+/// `Unnamed: 0`.
 fn is_index(name: &str, position: usize) -> bool {
     let between = |begin: &str, end: &str| name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
     let number = between("__index_level_", "__").or_else(|| between("Unnamed: ", ""));

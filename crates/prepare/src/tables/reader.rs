@@ -1,4 +1,5 @@
-//! The files of one table: which columns they have, how they become a typed table, and what is wrong with them.
+//! The files of one table: which columns they have, how they become a typed table, and what is wrong with
+//! them.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -53,8 +54,9 @@ pub(super) struct Counted {
     pub(super) unreadable: Vec<Unreadable>,
 }
 
-/// The query for the columns of a table in files of one kind, each under its number since names can be anything; `unreadable`, the
-/// number of the first column whose value cannot be read; and `has_line_break`, whether a field of the row has one.
+/// The query for the columns of a table in files of one kind, each under its number since names can be
+/// anything; `unreadable`, the number of the first column whose value cannot be read; and `has_line_break`,
+/// whether a field of the row has one.
 fn select(typed: &[(String, Typed)], group: &Group, raw: &str) -> String {
     let columns =
         typed.iter().enumerate().map(|(number, (_, column))| format!("{} AS c{number}", column.sql));
@@ -128,7 +130,8 @@ impl Reader<'_> {
         self.table.columns.keys().chain(self.table.lists.keys())
     }
 
-    /// The columns of moments of which some are outside of the calendar. Statistics of Parquet say so without a look at the rows.
+    /// The columns of moments of which some are outside of the calendar. Statistics of Parquet say so without
+    /// a look at the rows.
     async fn far_columns(&self, group: &Group, raw: &str) -> Result<BTreeSet<String>> {
         let mut far = BTreeSet::new();
         let times = self.table.columns.iter().filter(|(_, column)| column.kind == ColumnKind::Time);
@@ -293,7 +296,8 @@ impl Reader<'_> {
         self.table.columns.iter().any(names)
     }
 
-    /// The position of a column in a file: under the name that the user gave, its own, or another that it can have.
+    /// The position of a column in a file: under the name that the user gave, its own, or another that it can
+    /// have.
     pub(super) fn find(&self, name: &str, column: &Column, header: &[String]) -> Option<usize> {
         if let (ColumnKind::Day, Some(other)) = (column.kind, column.aliases.first()) {
             return self.find(other, self.table.columns.get(other)?, header);
@@ -575,7 +579,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a field of the first line can be shown: it looks like the name of a column, and not like a number, a date or a patient.
+/// Whether a field of the first line can be shown: it looks like the name of a column, and not like a number,
+/// a date or a patient.
 fn is_name(field: &str) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || " _.#/()%".contains(letter);
     field.len() <= 64

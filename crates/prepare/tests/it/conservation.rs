@@ -1,5 +1,6 @@
-//! No row is lost in silence: what is read is kept, dropped by a rule that has a name, or counted as unreadable, in every source.
-//! Tables are made at random, with everything in them that tables should not have. `GCT_CONSERVATION_ROUNDS=500` looks longer.
+//! No row is lost in silence: what is read is kept, dropped by a rule that has a name, or counted as
+//! unreadable, in every source. Tables are made at random, with everything in them that tables should not
+//! have. `GCT_CONSERVATION_ROUNDS=500` looks longer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -347,7 +348,8 @@ fn sums(counts: &Value) -> Vec<(String, u64, u64)> {
     sums
 }
 
-/// Prepares what is in a folder, without writing anything. None if nothing is left, which says nothing about counts.
+/// Prepares what is in a folder, without writing anything. None if nothing is left, which says nothing about
+/// counts.
 fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256PlusPlus) -> Option<Value> {
     let source = Source::builtin().into_iter().find(|known| known.name == source).unwrap();
     let pairs = options.split(',').filter_map(|option| option.split_once('='));
@@ -399,7 +401,8 @@ fn every_row_of_a_table_is_kept_or_dropped_by_a_rule_or_unreadable() {
     assert!(compared > 10, "{compared}");
 }
 
-/// Resources of FHIR at random: versions of the same, references to nothing, things that are not what they should be.
+/// Resources of FHIR at random: versions of the same, references to nothing, things that are not what they
+/// should be.
 fn resources(random: &mut Xoshiro256PlusPlus) -> (String, BTreeMap<&'static str, u64>) {
     let mut lines = String::new();
     let mut written = BTreeMap::new();

@@ -188,7 +188,8 @@ fn one_file_absolute_addresses_and_later_versions() {
     json(home.path(), "fhir search.json --out a --lab-bins 2");
     assert_eq!(lines(&home.path().join("a")), EXPECTED);
 
-    // The address of an entry need not be made of the id of its resource, which it may lack before it is stored.
+    // The address of an entry need not be made of the id of its resource, which it may lack before it is
+    // stored.
     let mut all = resources(urn);
     for resource in &mut all {
         let id = resource["id"].as_str().unwrap().to_owned();

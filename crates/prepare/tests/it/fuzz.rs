@@ -1,4 +1,5 @@
-//! Damaged input is refused or counted, whatever the damage: no panic, no value in a message. `GCT_FUZZ_SECONDS=600` looks longer.
+//! Damaged input is refused or counted, whatever the damage: no panic, no value in a message.
+//! `GCT_FUZZ_SECONDS=600` looks longer.
 
 use std::io::Write;
 use std::path::Path;

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::{json, lines, prepare, write};
 
-/// Two stays of a subject with a negative number and one of another, as MIMIC-IV is written: some rows do not name their stay.
+/// Two stays of a subject with a negative number and one of another, as MIMIC-IV is written: some rows do not
+/// name their stay.
 const DATA: &str = "subject_id,time,code,numeric_value,hadm_id\n\
     -5,,GENDER//F,,\n\
     -5,1950-01-01,MEDS_BIRTH,,\n\
@@ -298,7 +299,8 @@ fn a_stay_is_open_until_the_next_boundary() {
     let home = tempfile::tempdir().unwrap();
     let event = |day: u32, code: &str| format!("1,2020-01-{day:02},{code}\n");
     let stay = |day: u32| event(day, &format!("ICD10CM/{day}")) + &event(day, &format!("RxNorm/{day}"));
-    // A discharge of nothing; two admissions with one discharge; then one at the moment of the next admission, twice.
+    // A discharge of nothing; two admissions with one discharge; then one at the moment of the next
+    // admission, twice.
     let data = format!(
         "subject_id,time,code\n{}{}{}{}{}{}{}{}{}{}{}{}{}",
         event(1, "DISCHARGE"),

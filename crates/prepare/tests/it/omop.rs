@@ -117,7 +117,8 @@ fn options_choose_visits_and_what_becomes_of_events() {
     assert_eq!(counts("--measurements none")["vocabulary"]["lab"], 0);
 }
 
-/// As 5.4 has them, in upper case and as some programs write them: whole numbers with a point, moments without dates.
+/// As 5.4 has them, in upper case and as some programs write them: whole numbers with a point, moments
+/// without dates.
 const NEWER: [(&str, &str); 5] = [
     (
         "CDM/VISIT_OCCURRENCE.csv",

@@ -381,8 +381,8 @@ mod tests {
             alone.iter().filter(|size| **size == 2).count() > 350,
             "but for twice the same, and those with d1"
         );
-        // With a(d) = 1/2, a first diagnosis brings one more on average: often nobody else is needed. Two independent
-        // ones bring two.
+        // With a(d) = 1/2, a first diagnosis brings one more on average: often nobody else is needed. Two
+        // independent ones bring two.
         let (released, independent) = (mean(&sizes(0.5, 1)), mean(&sizes(0.5, 2)));
         assert!(released + 0.3 < independent, "{released} {independent}");
     }

@@ -8,15 +8,15 @@
 //! | p(R\|m,d) | [`Settings::lab_pareto`] | what treatment m, ordered for d, measures |
 //! | a(D), b(D), c(M,D) | [`Settings::co_diagnosis`], [`Settings::more_treatments`], [`Settings::more_labs`] | the chance that one more is drawn |
 //!
-//! Deviations from the printed Algorithm 1, all as in the authors' released generator: a loop *continues* with
-//! probability a, b or c (and so may draw nothing), a chain of co-diagnoses goes on with a of its latest one, there are at
-//! least two draws of diagnoses, codes are distinct, p(D|d) has a zero diagonal, a treatment drawn again for the same
-//! diagnosis draws no labs again. Encounters are drawn until enough pass the
-//! filter instead of drawing 2,000,000 and keeping the first 50,000: the result is the same.
+//! Deviations from the printed Algorithm 1, all as in the authors' released generator: a loop *continues*
+//! with probability a, b or c (and so may draw nothing), a chain of co-diagnoses goes on with a of its latest
+//! one, there are at least two draws of diagnoses, codes are distinct, p(D|d) has a zero diagonal, a
+//! treatment drawn again for the same diagnosis draws no labs again. Encounters are drawn until enough pass
+//! the filter instead of drawing 2,000,000 and keeping the first 50,000: the result is the same.
 //!
-//! Every number comes from the seed and its own position (which table, which row, which encounter), never from
-//! the order in which threads ask. So p(R|m,d) with its 10^9 numbers needs no memory, and a seed gives the same
-//! encounters with any number of threads.
+//! Every number comes from the seed and its own position (which table, which row, which encounter), never
+//! from the order in which threads ask. So p(R|m,d) with its 10^9 numbers needs no memory, and a seed gives
+//! the same encounters with any number of threads.
 
 mod generator;
 mod pareto;

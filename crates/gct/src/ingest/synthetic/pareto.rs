@@ -1,7 +1,7 @@
 //! Pareto weights by the thousand.
 //!
-//! A row of p(R|m,d) is made anew whenever it is needed, so this is the generator's hot loop. It is written with
-//! additions, multiplications, divisions and integer operations alone: the compiler turns it into vector
+//! A row of p(R|m,d) is made anew whenever it is needed, so this is the generator's hot loop. It is written
+//! with additions, multiplications, divisions and integer operations alone: the compiler turns it into vector
 //! instructions, and IEEE 754 then promises the same bits on every machine, which a system's `pow` does not.
 
 use rand::Rng;
@@ -53,7 +53,8 @@ fn log2(x: f32) -> f32 {
 /// 2^y for 0 <= y < 127, to about 1e-7 relative.
 #[inline(always)]
 fn exp2(y: f32) -> f32 {
-    // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits: a cast would check for overflow.
+    // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits: a cast would check for
+    // overflow.
     const ROUND: f32 = 12_582_912.0;
     let rounded = y + ROUND;
     let x = (y - (rounded - ROUND)) * std::f32::consts::LN_2;

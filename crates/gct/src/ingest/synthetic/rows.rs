@@ -21,7 +21,8 @@ pub(super) enum Purpose {
     Spare,
 }
 
-/// The random numbers of one row of one table, or of one encounter: a function of the seed and the position alone.
+/// The random numbers of one row of one table, or of one encounter: a function of the seed and the position
+/// alone.
 pub(super) fn stream(seed: u64, purpose: Purpose, position: u64) -> Xoshiro256PlusPlus {
     let mix = |state: u64| SplitMix64::seed_from_u64(state).next_u64();
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed) ^ purpose as u64) ^ position)
@@ -29,9 +30,9 @@ pub(super) fn stream(seed: u64, purpose: Purpose, position: u64) -> Xoshiro256Pl
 
 /// A categorical distribution.
 ///
-/// A draw first finds the block of weights that it falls into, then the weight: two short scans. An alias table draws
-/// three times as fast but takes seventy times as long to build, and most rows are drawn from once or twice before
-/// they leave the cache (docs/decisions/0004-synthetic-generator.md).
+/// A draw first finds the block of weights that it falls into, then the weight: two short scans. An alias
+/// table draws three times as fast but takes seventy times as long to build, and most rows are drawn from
+/// once or twice before they leave the cache (docs/decisions/0004-synthetic-generator.md).
 pub(super) struct Categorical {
     weights: Vec<f32>,
     blocks: Vec<f32>,
@@ -58,8 +59,8 @@ impl Categorical {
     }
 }
 
-/// The first weight at which the running sum exceeds `target`, and what is left of the target there. If rounding
-/// lets the target exceed them all: the last weight that is not zero.
+/// The first weight at which the running sum exceeds `target`, and what is left of the target there. If
+/// rounding lets the target exceed them all: the last weight that is not zero.
 fn descend(weights: &[f32], mut target: f32) -> (usize, f32) {
     for (position, &weight) in weights.iter().enumerate() {
         if target < weight {
@@ -78,8 +79,8 @@ pub(super) struct Pin {
     pub(super) probability: f64,
 }
 
-/// A table of conditional distributions with Pareto weights. Only the rows in use are in memory, in a cache of
-/// fixed size: p(R|m,d) has a million rows of a thousand.
+/// A table of conditional distributions with Pareto weights. Only the rows in use are in memory, in a cache
+/// of fixed size: p(R|m,d) has a million rows of a thousand.
 pub(super) struct Rows {
     pub(super) seed: u64,
     pub(super) purpose: Purpose,
@@ -136,7 +137,8 @@ fn sum(values: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// A direct-mapped cache: each row has one slot, which it may have to share. What is in it never changes a result.
+/// A direct-mapped cache: each row has one slot, which it may have to share. What is in it never changes a
+/// result.
 pub(super) struct Cache {
     slots: Box<[Slot]>,
 }

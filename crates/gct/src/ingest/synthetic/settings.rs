@@ -27,8 +27,8 @@ pub struct Normal {
     pub sd: f64,
 }
 
-/// The diagnosis-treatment task of Appendix B: which codes make the labels `d1_m1` and `d2_m1`, and how likely
-/// they are made to be.
+/// The diagnosis-treatment task of Appendix B: which codes make the labels `d1_m1` and `d2_m1`, and how
+/// likely they are made to be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labels {
@@ -74,8 +74,8 @@ pub struct Settings {
     pub lab_pareto: f64,
     /// The chance of one more independent diagnosis.
     pub more_diagnoses: f64,
-    /// Diagnoses are drawn until there are this many, those that came with another one counted: as in the authors'
-    /// generator.
+    /// Diagnoses are drawn until there are this many, those that came with another one counted: as in the
+    /// authors' generator.
     pub min_drawn_diagnoses: usize,
     /// How many independent diagnoses are drawn at least.
     pub min_independent_diagnoses: usize,
