@@ -13,11 +13,11 @@ pub(crate) fn wide_in_rust(source: &str, tokens: &[TokenTree]) -> Vec<usize> {
     let mut quoted = BTreeMap::new();
     count_quoted(tokens, source, &mut quoted);
     let is_wide = |number: usize, line: &str| {
-        let exempt = match line.trim_start().starts_with("//") {
-            true => 0,
-            false => quoted.get(&number).copied().unwrap_or(0),
-        };
-        line.chars().count() - exempt > COLUMNS
+        let comment = line.trim_start().starts_with("//").then(|| line.trim_start_matches(['/', '!', ' ']));
+        match comment {
+            Some(text) => line.chars().count() > COLUMNS && !text.starts_with('|'),
+            None => line.chars().count() - quoted.get(&number).copied().unwrap_or(0) > COLUMNS,
+        }
     };
     (1..)
         .zip(source.lines())
@@ -77,10 +77,10 @@ mod tests {
     fn only_what_can_be_broken_is_too_wide() {
         let long = "x".repeat(COLUMNS);
         let source = format!(
-            "// {long}\nconst A: &str = \"{long}\";\nfn {long}() {{}}\nconst B: &str = r#\"\n{long} {long}\n\"#;\n\
+            "// {long}\n//! | {long} |\nconst A: &str = \"{long}\";\nfn {long}() {{}}\nconst B: &str = r#\"\n{long} {long}\n\"#;\n\
              /// {long}\nconst C: char = '\"';\n"
         );
-        assert_eq!(wide_in_rust(&source, &tokens(&source).unwrap()), [1, 3, 7]);
+        assert_eq!(wide_in_rust(&source, &tokens(&source).unwrap()), [1, 4, 8]);
         let text = format!("{long}\n{long}!\n| {long} |\n[a]({long})\n```\n{long}!\n```\n{long}!\n");
         assert_eq!(wide_in_markdown(&text), [2, 8]);
     }

@@ -75,7 +75,8 @@ pub(crate) struct Arguments {
     strategy: By,
 
     /// Seed of the search; that of the trainings is the setting `seed`
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
 
     /// Stop no trial early

@@ -438,7 +438,8 @@ mod x86 {
     use super::{Into, Left, Register, Right, columns};
 
     macro_rules! register {
-        ($type:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $larger:ident, |$a:ident, $b:ident, $sum:ident| $fma:expr) => {
+        ($type:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $larger:ident,
+         |$a:ident, $b:ident, $sum:ident| $fma:expr) => {
             impl Register<f32> for $type {
                 const LANES: usize = $lanes;
 
@@ -595,7 +596,8 @@ mod tests {
                 .collect();
             assert_close(&c, stride, n, &added);
 
-            let (bias, diagonal, x) = (numbers(n, seed ^ 5), numbers(m * 2, seed ^ 6), numbers(m * stride, seed ^ 7));
+            let (bias, diagonal) = (numbers(n, seed ^ 5), numbers(m * 2, seed ^ 6));
+            let x = numbers(m * stride, seed ^ 7);
             let mut c = before.clone();
             let into = Into::Layer { bias: &bias, least: -0.25 };
             gemm([m, n, k], Left::rows(&a, k + spare), Right::packed(&packed, k), &mut c, stride, into);

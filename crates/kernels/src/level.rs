@@ -63,7 +63,8 @@ fn detect() -> Level {
 /// Compiles the body of a function for each level and calls the one in use. In the body, `FMA` says whether a
 /// fused multiply-add is one instruction.
 macro_rules! vectorized {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?
+     $body:block) => {
         $(#[$meta])*
         $vis fn $name<T: $crate::Number>($($argument: $type),*) $(-> $result)? {
             #[inline(always)]

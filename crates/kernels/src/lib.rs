@@ -5,9 +5,8 @@
 //! allowed.
 //!
 //! Functions of `gemm`, `rows`, `pairs` and `loss` work on plain slices and are compiled three times
-//! (AVX-512, AVX2 with FMA, baseline);
-//! [`level()`] chooses at run time. They are generic over [`Number`]: `f32` for speed, `f64` for checking gradients by finite
-//! differences.
+//! (AVX-512, AVX2 with FMA, baseline); [`level()`] chooses at run time. They are generic over [`Number`]:
+//! `f32` for speed, `f64` for checking gradients by finite differences.
 //!
 //! This crate knows nothing about what the graphs mean, and is the only home of `unsafe`.
 

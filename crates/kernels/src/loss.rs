@@ -233,7 +233,14 @@ pub fn edge_logits<T: Number>(
 vectorized! {
 /// Dots become sigmoids of their logits, but 0 on the diagonal and beyond the nodes. Returns the sums of
 /// softplus and of sigmoid times dot; sigmoids are added to the gradient of the biases.
-fn softplus_row(scale: T, biases: &[T], node: usize, nodes: usize, row: &mut [T], d_biases: &mut [T]) -> (T, T) {
+fn softplus_row(
+    scale: T,
+    biases: &[T],
+    node: usize,
+    nodes: usize,
+    row: &mut [T],
+    d_biases: &mut [T],
+) -> (T, T) {
     // Far below zero, a logit has neither loss nor gradient.
     let nothing = T::of(-1e30);
     let (mut linear, mut product, mut d_scale) = ([T::ZERO; 16], [T::ONE; 16], [T::ZERO; 16]);

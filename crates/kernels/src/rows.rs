@@ -201,7 +201,13 @@ impl Activation {
 
 vectorized! {
 /// x = dropout(activation(x + bias)), in place.
-pub fn bias_activation(width: usize, activation: Activation, dropout: Option<Dropout>, bias: &[T], x: &mut [T]) {
+pub fn bias_activation(
+    width: usize,
+    activation: Activation,
+    dropout: Option<Dropout>,
+    bias: &[T],
+    x: &mut [T],
+) {
     let bias = &bias[..width];
     let least = activation.least();
     for (row, x) in x.chunks_exact_mut(width).enumerate() {
@@ -238,7 +244,8 @@ pub fn bias_activation_back(
         match (activation, dropout) {
             // What is positive was kept and is above the kink.
             (Activation::Relu, dropout) => {
-                let (out, scale) = (&out[row * width..][..width], dropout.map_or(T::ONE, |dropout| T::of(dropout.scale)));
+                let out = &out[row * width..][..width];
+                let scale = dropout.map_or(T::ONE, |dropout| T::of(dropout.scale));
                 for i in 0..width {
                     let x = if out[i] > T::ZERO { d[i] * scale } else { T::ZERO };
                     d[i] = x;

@@ -6,8 +6,8 @@
 //! improvement comes next. The first few points come from a Latin hypercube, because a model of nothing knows
 //! nothing.
 //!
-//! [`suggest`] is a pure function of the space, the strategy, the seed and the trials so far. A tuning that was killed goes on with what it
-//! would have tried; nothing but the trials has to be kept.
+//! [`suggest`] is a pure function of the space, the strategy, the seed and the trials so far. A tuning that
+//! was killed goes on with what it would have tried; nothing but the trials has to be kept.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))] // A test that cannot go on has failed.
 
@@ -442,9 +442,13 @@ mod tests {
             trials in proptest::collection::vec((proptest::collection::vec(0..4u8, 3), any_outcome()), 1..30),
             seed in any::<u64>(),
         ) {
-            let dimension = |name: &str| Dimension { name: name.into(), low: 0.0, high: 3.0, scale: Scale::Linear };
+            let dimension = |name: &str| {
+                Dimension { name: name.into(), low: 0.0, high: 3.0, scale: Scale::Linear }
+            };
             let space = Space::new(["a", "b", "c"].map(dimension).into()).unwrap();
-            let trial = |(point, outcome): (Vec<u8>, Outcome)| Observation { point: point.into_iter().map(f64::from).collect(), outcome };
+            let trial = |(point, outcome): (Vec<u8>, Outcome)| {
+                Observation { point: point.into_iter().map(f64::from).collect(), outcome }
+            };
             let history: Vec<Observation> = trials.into_iter().map(trial).collect();
             let next = suggest(&space, super::Strategy::Bayesian, seed, &history).unwrap();
             prop_assert!(inside(&space, &next.point), "{next:?}");

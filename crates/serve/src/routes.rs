@@ -140,7 +140,8 @@ async fn predict(State(app): State<Shared>, headers: HeaderMap, body: Body) -> R
 }
 
 /// What the model believes: who attends to whom, and what it predicts.
-#[utoipa::path(post, path = "/v1/explain", request_body = Request, responses((status = 200, body = Explanations), Refused))]
+#[utoipa::path(post, path = "/v1/explain", request_body = Request,
+               responses((status = 200, body = Explanations), Refused))]
 async fn explain(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     app.answer(Ask::Explain, &headers, body).await
 }

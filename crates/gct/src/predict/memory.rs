@@ -8,7 +8,8 @@ use crate::record::Encounter;
 use crate::run::Run;
 
 /// Encounters are in the words of the run: as [`Run::encounter`] makes them of codes, and as
-/// [`Reader`](crate::infer::Reader) reads them from a dataset. The model is loaded at the first call and kept.
+/// [`Reader`](crate::infer::Reader) reads them from a dataset. The model is loaded at the first call and
+/// kept.
 impl Run {
     /// What the model predicts for each encounter.
     ///

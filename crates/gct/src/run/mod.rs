@@ -2,7 +2,7 @@
 //! on.
 //!
 //! ```text
-//! RUN/run.json               format version, program, the dataset and its hash, settings, SHA-256 of the next three
+//! RUN/run.json               format version, program, dataset with its hash, settings, hashes of the next three
 //! RUN/vocabulary.parquet     the codes that the model knows
 //! RUN/prior.parquet          counts of the training split, for P
 //! RUN/learned.parquet        whom it learned from, as salted hashes
@@ -181,7 +181,8 @@ pub struct Files {
 /// # let records = gct::ingest::synthetic::Settings { encounters: 200, ..Default::default() };
 /// # gct::synth::run(&records, &data, Overwrite::Refuse, &Job::silent())?;
 /// # let dataset = Dataset::open(&data)?;
-/// # let settings = Settings { steps: 3, ..Settings::paper("diagnosis_treatment".parse()?, "gct", "synthetic")? };
+/// # let task = "diagnosis_treatment".parse()?;
+/// # let settings = Settings { steps: 3, ..Settings::paper(task, "gct", "synthetic")? };
 /// # gct::train::start(settings, &dataset, &folder, Overwrite::Refuse, Default::default(), &Job::silent())?;
 ///
 /// let run = Run::open(&folder)?;

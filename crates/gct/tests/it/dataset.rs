@@ -333,7 +333,9 @@ fn any_encounter() -> impl Strategy<Value = gct::record::Encounter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_encounters_come_out_as_they_went_in(mut encounters in prop::collection::vec(any_encounter(), 0..20)) {
+    fn any_encounters_come_out_as_they_went_in(
+        mut encounters in prop::collection::vec(any_encounter(), 0..20),
+    ) {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("data");
         for (row, encounter) in encounters.iter_mut().enumerate() {

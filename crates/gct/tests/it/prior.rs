@@ -63,7 +63,8 @@ proptest! {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("data");
         let split = Split::by_hash(seed, if by_encounter { By::Encounter } else { By::Subject });
-        let before: Vec<Encounter> = codes.into_iter().enumerate().map(|(n, codes)| encounter(n, codes)).collect();
+        let numbered = codes.into_iter().enumerate();
+        let before: Vec<Encounter> = numbered.map(|(n, codes)| encounter(n, codes)).collect();
         // Every encounter outside of the training split gets other codes, and half of them go altogether.
         let after: Vec<Encounter> = before
             .iter()
@@ -98,12 +99,14 @@ proptest! {
         let diagnoses = probe.codes.diagnosis.len();
         let hide = |rule| (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });
         let hidings = [None, hide(HiddenRule::KeepVisitAndSelf), hide(HiddenRule::AllZero)];
-        let all = [Cells::Conditional, Cells::Explained].into_iter().flat_map(|cells| hidings.map(|hidden| (cells, hidden)));
+        let both = [Cells::Conditional, Cells::Explained].into_iter();
+        let all = both.flat_map(|cells| hidings.map(|hidden| (cells, hidden)));
         for (cells, hidden) in all {
             let matrix = count(&codes, cells).matrix(&probe, &MatrixSettings { scalar, cells, hidden });
             for (i, row) in matrix.chunks(len).enumerate() {
                 let sum: f32 = row.iter().sum();
-                match hidden.map(|hidden| (hidden.rule, nodes.range(CodeKind::Diagnosis).start + hidden.position)) {
+                let first = nodes.range(CodeKind::Diagnosis).start;
+                match hidden.map(|hidden| (hidden.rule, first + hidden.position)) {
                     Some((HiddenRule::AllZero, node)) if node == i => prop_assert_eq!(sum, 0.0),
                     Some((HiddenRule::AllZero, _)) => prop_assert!(sum < 1.0 + 1e-5),
                     _ => prop_assert!((sum - 1.0).abs() < 1e-5, "row {i} sums to {sum}"),
@@ -130,7 +133,8 @@ proptest! {
             (Cells::Explained, HiddenRule::AllZero),
         ] {
             let prior = count(&codes, cells);
-            let settings = MatrixSettings { cells, hidden: Some(Hidden { position: 0, rule }), ..MatrixSettings::default() };
+            let hidden = Some(Hidden { position: 0, rule });
+            let settings = MatrixSettings { cells, hidden, ..MatrixSettings::default() };
             for others in [vec![], vec![5]] {
                 let matrix = |hidden: u32| {
                     let diagnosis = [hidden].into_iter().chain(others.clone()).collect();

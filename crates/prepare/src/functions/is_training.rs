@@ -1,5 +1,6 @@
 //! `is_training(by, seed, part, subject_id, encounter_id)`: whether an encounter is in the training split, as
-//! [`gct::split`] says. `by` and `seed` are constants, both as text; `part` is what the source recorded, or null.
+//! [`gct::split`] says. `by` and `seed` are constants, both as text; `part` is what the source recorded, or
+//! null.
 
 use std::sync::Arc;
 

@@ -406,7 +406,10 @@ fn every_row_of_a_table_is_kept_or_dropped_by_a_rule_or_unreadable() {
 fn resources(random: &mut Xoshiro256PlusPlus) -> (String, BTreeMap<&'static str, u64>) {
     let mut lines = String::new();
     let mut written = BTreeMap::new();
-    let reference = |kind: &str, all: u32, random: &mut Xoshiro256PlusPlus| json!({"reference": format!("{kind}/{}", random.random_range(0..all))});
+    let reference = |kind: &str, all: u32, random: &mut Xoshiro256PlusPlus| {
+        let id = format!("{kind}/{}", random.random_range(0..all));
+        json!({"reference": id})
+    };
     let code = |random: &mut Xoshiro256PlusPlus| json!({"coding": [{"system": "http://snomed.info/sct", "code": pick(&["1", "2", "3"], random)}]});
     for _ in 0..random.random_range(50..150) {
         let kind = pick(
