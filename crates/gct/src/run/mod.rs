@@ -2,7 +2,7 @@
 //! on.
 //!
 //! ```text
-//! RUN/run.json               format version, program, dataset with its hash, settings, hashes of the next three
+//! RUN/run.json               format, program, dataset and its hash, settings, hashes of the next three
 //! RUN/vocabulary.parquet     the codes that the model knows
 //! RUN/prior.parquet          counts of the training split, for P
 //! RUN/learned.parquet        whom it learned from, as salted hashes
