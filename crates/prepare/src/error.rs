@@ -562,7 +562,7 @@ mod tests {
             assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
         }
-        assert_eq!(errors.len(), 30, "one of each");
+        assert_eq!(errors.len(), 31, "one of each");
     }
 
     #[test]

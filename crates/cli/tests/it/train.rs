@@ -379,7 +379,7 @@ fn p_can_be_that_of_a_table() {
     gct(&home, "train --out other --resume --steps 42 --quiet").assert().success();
     let changed = "train --out other --resume --prior own.parquet --steps 43 --quiet";
     gct(&home, changed).assert().code(2).stderr_eq(snapbox::str![[r#"
-error: other cannot go on: `prior.file` would be "own.parquet", but it began with "other.parquet"
+error: other cannot be resumed: `prior.file` would be "own.parquet", but it began with "other.parquet"
 hint: only --steps can change; for anything else train into another folder with --out
 
 "#]]);

@@ -74,7 +74,7 @@ pub use transformer::TransformerConfig;
 /// counter.add(&encounter);
 /// let (prior, settings) = (counter.finish(), PriorSettings::default());
 /// let rows = EmbeddingRows::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
-/// let encoding = Encoding { rows, prior: &prior, settings };
+/// let encoding = Encoding { rows, prior: &prior, settings: &settings };
 ///
 /// let model = Model::<f32>::new(&Config::named("gct")?, &HeadConfig::HiddenDiagnosis, rows, 0)?;
 /// let sample = Question::HiddenDiagnosis.sample(&encounter, Hide::Position(1));

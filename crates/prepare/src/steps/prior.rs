@@ -7,7 +7,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::ParquetReadOptions;
 use gct::dataset::Assembly;
-use gct::record::{CodeKind, Vocabulary};
+use gct::record::{Code, CodeKind, Vocabulary};
 
 use super::Steps;
 use crate::error::Result;
@@ -69,11 +69,11 @@ impl Steps<'_> {
 
 /// The codes of a vocabulary with their kinds and ids, as a table of the engine.
 fn names(vocabulary: &Vocabulary) -> Result<RecordBatch> {
-    let all =
-        || CodeKind::ALL.into_iter().flat_map(|kind| (0u32..).zip(&vocabulary[kind]).map(move |c| (kind, c)));
-    let kinds = StringArray::from_iter_values(all().map(|(kind, _)| kind.name()));
-    let ids = UInt32Array::from_iter_values(all().map(|(_, (id, _))| id));
-    let codes = StringArray::from_iter_values(all().map(|(_, (_, code))| &code.code));
+    let of_kind = |kind: CodeKind| (0u32..).zip(&vocabulary[kind]).map(move |(id, code)| (kind, id, code));
+    let all: Vec<(CodeKind, u32, &Code)> = CodeKind::ALL.into_iter().flat_map(of_kind).collect();
+    let kinds = StringArray::from_iter_values(all.iter().map(|(kind, ..)| kind.name()));
+    let ids = UInt32Array::from_iter_values(all.iter().map(|(_, id, _)| *id));
+    let codes = StringArray::from_iter_values(all.iter().map(|(.., code)| &code.code));
     let columns: [(_, ArrayRef); 3] =
         [("kind", Arc::new(kinds)), ("id", Arc::new(ids)), ("code", Arc::new(codes))];
     Ok(RecordBatch::try_from_iter(columns).map_err(DataFusionError::from)?)
