@@ -1,9 +1,9 @@
 //! Progress and stopping: the one protocol of everything that takes long.
 //!
-//! A function that takes long has a [`Job`]: it tells the job what happens, and ends with
-//! [`Error::Interrupted`] once the job is to stop. Which events there are depends on the work, such as
+//! A function that takes long has a `Job`: it tells the job what happens, and ends with
+//! `Error::Interrupted` once the job is to stop. Which events there are depends on the work, such as
 //! `train::Event`; loops over encounters tell how many are done, as `u64`. Work without events has the
-//! [`Stop`] alone.
+//! `Stop` alone.
 //!
 //! ```
 //! use gct::job::{Job, Stop};

@@ -241,7 +241,8 @@ mod tests {
         use CodeKind::{Diagnosis, Lab, Treatment};
         let vocabulary = vocabulary([&["a"], &["x"], &["l"]]);
         let (a, x, l) = ((Diagnosis, 0), (Treatment, 0), (Lab, 0));
-        let set = |rows: &[((CodeKind, u32), (CodeKind, u32), u32, u32)]| -> Result<bool, (&str, &str)> {
+        type Row = ((CodeKind, u32), (CodeKind, u32), u32, u32);
+        let set = |rows: &[Row]| -> Result<bool, (&str, &str)> {
             let mut reading = Reading::new(&vocabulary);
             rows.iter().try_for_each(|&(given, code, count, of)| reading.set(given, code, count, of))?;
             Ok(reading.is_symmetric())
