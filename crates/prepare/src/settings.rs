@@ -222,7 +222,10 @@ fn option(known: &BTreeMap<String, Choice>, name: &str, text: &str) -> Result<Va
     let choice = known.get(name).ok_or_else(|| Error::Choice {
         name: name.into(),
         value: text.into(),
-        allowed: format!("one of the options {}", known.keys().cloned().collect::<Vec<_>>().join(", ")),
+        allowed: format!(
+            "one of {}",
+            known.keys().map(String::as_str).chain(COMMON).collect::<Vec<_>>().join(", ")
+        ),
     })?;
     Value::parse(name, choice, text)
 }
@@ -262,7 +265,7 @@ mod tests {
                 "min_count = \"x\": min_count: invalid type: text \"x\", expected a whole number",
             ),
             ("lab_bins = 2000", "option `lab_bins`: 2000 is not allowed; expected a number up to 1000"),
-            ("max_hour = 3", "option `max_hour`: 3 is not allowed; expected one of the options "),
+            ("max_hour = 3", "option `max_hour`: 3 is not allowed; expected one of after_discharge, "),
             ("min_codes = -1", "option `min_codes`: -1 is not allowed; expected a number"),
         ] {
             let error = settings(&[line]).unwrap_err().to_string();

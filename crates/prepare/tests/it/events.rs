@@ -411,3 +411,35 @@ fn what_a_kill_left_is_removed_and_output_that_cannot_be_written_is_an_error() {
         assert!(said.starts_with("error: cannot write to standard output: "), "{line}: {said}");
     }
 }
+
+#[test]
+fn settings_come_from_a_file_from_set_and_from_flags() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[("visits.csv", &many()), ("own.toml", "min_count = 50\nlab_bins = 0\nmin_codes = 0\n")],
+    );
+    let shown = |line: &str| -> toml::Table {
+        let shown = prepare(home.path(), line).assert().success();
+        String::from_utf8(shown.get_output().stdout.clone()).unwrap().parse().unwrap()
+    };
+    let all =
+        shown("events --show-config --config own.toml --set lab_bins=4 --set max_codes.lab=9 --min-count 2");
+    let number = |name: &str| all[name].as_integer().unwrap();
+    assert_eq!(
+        (number("min_count"), number("lab_bins")),
+        (2, 4),
+        "flags come last, then --set, then the file"
+    );
+    assert_eq!(all["min_codes"]["treatment"].as_integer(), Some(0));
+    assert_eq!((&all["max_codes"]["lab"], &all["max_codes"]["diagnosis"]), (&9.into(), &50.into()));
+    // What is shown can be given.
+    write(home.path(), &[("shown.toml", &toml::to_string(&all).unwrap())]);
+    assert_eq!(shown("events --show-config --config shown.toml"), all);
+    let counts = |flags: &str| json(home.path(), &format!("events visits.csv --dry-run {flags}"));
+    let flags = "--min-codes 0 --min-count 2 --lab-bins 4 --max-codes lab=9";
+    assert_eq!(counts("--config shown.toml"), counts(flags));
+    let said = prepare(home.path(), "events visits.csv --dry-run --set min_cuont=2").assert().code(2);
+    let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+    assert!(said.starts_with("error: option `min_cuont`: 2 is not allowed; expected one of "), "{said}");
+}
