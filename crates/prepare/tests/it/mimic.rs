@@ -361,13 +361,21 @@ fn what_cannot_be_missing_is_named() {
     };
     std::fs::remove_file(home.path().join("iv/icu/icustays.csv")).unwrap();
     let said = refusal("mimic4 iv --out data --encounters icu");
-    assert!(said.starts_with("error: iv has no table `icustays`; it has: hosp\n"), "{said}");
+    assert!(
+        said.starts_with("error: iv has no table `icustays`, which is called `icu/icustays` or "),
+        "{said}"
+    );
     std::fs::remove_file(home.path().join("iv/hosp/admissions.csv")).unwrap();
     let said = refusal("mimic4 iv --out data");
-    assert!(said.starts_with("error: iv has no table `admissions`; it has: hosp\n"), "{said}");
+    assert!(
+        said.starts_with("error: iv has no table `admissions`, which is called `hosp/admissions` or "),
+        "{said}"
+    );
     write(home.path(), &[("only/ADMISSIONS.csv", ADMISSIONS)]);
     let said = refusal("mimic3 only --out data");
-    let tables = "diagnoses_icd, procedures_icd, prescriptions";
-    assert!(said.contains(tables), "{said}");
+    assert!(
+        said.starts_with("error: only has none of the tables `diagnoses_icd`, `procedures_icd`, "),
+        "{said}"
+    );
     assert!(!home.path().join("data").exists());
 }
