@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::terminal::{self, refusal};
 
-/// Make a dataset of health records: eICU, MEDS, OMOP, Synthea, FHIR, claims, any table of events
+/// Make a dataset of health records: eICU, MIMIC, MEDS, OMOP, Synthea, FHIR, claims, any table of events
 #[derive(Args)]
 #[command(
     disable_help_flag = true,
@@ -29,8 +29,10 @@ const PROGRAM: &str = "gct-prepare";
 const INSTALL: &str = "cargo install --locked --path crates/prepare";
 
 /// What `gct-prepare` reads: listed here too, for those who have not installed it.
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 10] = [
     ("eicu", "eICU Collaborative Research Database: unit stays, their diagnoses and treatments"),
+    ("mimic4", "MIMIC-IV, as published: admissions or stays in units, their ICD codes, drugs and labs"),
+    ("mimic3", "MIMIC-III, as published: admissions or stays in units, their ICD-9 codes, drugs and labs"),
     (
         "meds",
         "The Medical Event Data Standard (MEDS 0.4): data, code metadata, subject splits and task labels",

@@ -117,7 +117,7 @@ fn command(sources: &[Source]) -> Command {
     let mut command = Command::new("gct-prepare")
         .bin_name("gct prepare")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Make a dataset of health records: eICU, MEDS, OMOP, Synthea, FHIR, claims, any table of events, or your own SQL")
+        .about("Make a dataset of health records: eICU, MIMIC, MEDS, OMOP, Synthea, FHIR, claims, any table of events, or your own SQL")
         .arg_required_else_help(true)
         .subcommand_required(true)
         .after_help(

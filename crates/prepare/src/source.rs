@@ -219,16 +219,20 @@ pub enum ChoiceKind {
     Text,
 }
 
-/// The files of a source that comes with the program.
+/// The files of a source that comes with the program; the queries of another one where it has its own tables
+/// only.
 macro_rules! builtin {
     ($name:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?) => {
+        builtin!($name, queries = $name $(, links = $links)? $(, with = $($with)+)?)
+    };
+    ($name:literal, queries = $folder:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?) => {
         Files {
             name: $name,
             description: include_str!(concat!("../sources/", $name, "/source.toml")),
-            encounters: include_str!(concat!("../sources/", $name, "/encounters.sql")),
-            events: include_str!(concat!("../sources/", $name, "/events.sql")),
-            links: (&[$(include_str!(concat!("../sources/", $name, "/", $links)))?] as &[&str]).first().copied(),
-            with: &[$($(($with, include_str!(concat!("../sources/", $name, "/", $with))),)+)?],
+            encounters: include_str!(concat!("../sources/", $folder, "/encounters.sql")),
+            events: include_str!(concat!("../sources/", $folder, "/events.sql")),
+            links: (&[$(include_str!(concat!("../sources/", $folder, "/", $links)))?] as &[&str]).first().copied(),
+            with: &[$($(($with, include_str!(concat!("../sources/", $folder, "/", $with))),)+)?],
         }
     };
 }
@@ -245,6 +249,8 @@ struct Files {
 /// The sources that come with the program, in the order in which they are listed.
 static BUILTIN: &[Files] = &[
     builtin!("eicu"),
+    builtin!("mimic4", with = "spans.sql" "visits.sql"),
+    builtin!("mimic3", queries = "mimic4", with = "spans.sql" "visits.sql"),
     builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
     builtin!("omop", with = "visits.sql"),

@@ -31,8 +31,8 @@ const ENCOUNTERS: usize = 120;
 /// labels.csv     two labels of these encounters
 /// packed/        the same events as events.csv.gz
 /// parquet/       events.parquet, made of predictions
-/// synthea/       a few tables of Synthea; eicu/, meds/, omop/ and claims/ of those; fhir/ a bundle and
-///                ndjson/ the same as lines
+/// synthea/       a few tables of Synthea; eicu/, mimic4/, meds/, omop/ and claims/ of those; fhir/ a bundle
+///                and ndjson/ the same as lines
 /// data/          a synthetic dataset; planted/ that of the tables
 /// run/, other/   runs of graph reconstruction that differ in their seed; labelled/ one of a label
 /// results/       of an experiment; tuned/ of a tuning

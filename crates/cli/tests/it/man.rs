@@ -11,7 +11,7 @@ fn every_command_has_a_manual_page_that_can_be_set() {
     for command in COMMANDS {
         assert!(pages.contains(&format!("gct-{command}.1")), "{command}: {pages:?}");
     }
-    for source in ["eicu", "meds", "omop", "synthea", "fhir", "claims", "events", "sql"] {
+    for source in ["eicu", "mimic4", "mimic3", "meds", "omop", "synthea", "fhir", "claims", "events", "sql"] {
         assert!(pages.contains(&format!("gct-prepare-{source}.1")), "{source}: {pages:?}");
     }
     let main = gct(home.path(), "man").assert().success().stderr_eq("").get_output().stdout.clone();

@@ -37,6 +37,75 @@ type Shape = (&'static str, u32, &'static [(&'static str, Holds)]);
 
 const CODES: &[&str] = &["A", "B", "B", "C", "C", "C", "D", "E", "", "F G", "ä", "0010"];
 
+/// Tables of MIMIC, with the columns of both versions.
+const MIMIC: &[Shape] = &[
+    (
+        "admissions.csv",
+        40,
+        &[
+            ("hadm_id", Key),
+            ("subject_id", Of(15)),
+            ("admittime", Time),
+            ("dischtime", Time),
+            ("deathtime", Time),
+            ("admission_type", Word(&["ELECTIVE", "URGENT", ""])),
+            ("hospital_expire_flag", Word(&["0", "0", "1", ""])),
+        ],
+    ),
+    (
+        "icustays.csv",
+        40,
+        &[("stay_id", Key), ("subject_id", Of(15)), ("hadm_id", Of(40)), ("intime", Time), ("outtime", Time)],
+    ),
+    ("patients.csv", 15, &[("subject_id", Of(15)), ("dod", Time)]),
+    (
+        "diagnoses_icd.csv",
+        60,
+        &[
+            ("subject_id", Of(15)),
+            ("hadm_id", Of(40)),
+            ("icd_code", Word(CODES)),
+            ("icd9_code", Word(&["", "", "0389"])),
+            ("icd_version", Word(&["9", "10", "11", ""])),
+        ],
+    ),
+    (
+        "procedures_icd.csv",
+        60,
+        &[
+            ("subject_id", Of(15)),
+            ("hadm_id", Of(40)),
+            ("chartdate", Time),
+            ("icd_code", Word(CODES)),
+            ("icd9_code", Word(&["", "", "0066"])),
+            ("icd_version", Word(&["9", "10", ""])),
+        ],
+    ),
+    (
+        "prescriptions.csv",
+        60,
+        &[
+            ("subject_id", Of(15)),
+            ("hadm_id", Of(40)),
+            ("starttime", Time),
+            ("drug", Word(CODES)),
+            ("ndc", Word(&["0", "", "00002831501"])),
+        ],
+    ),
+    (
+        "labevents.csv",
+        150,
+        &[
+            ("subject_id", Of(15)),
+            ("hadm_id", Word(&["", "", "1", "2", "3", "99999"])),
+            ("itemid", Word(&["50931", "50971", "51486", ""])),
+            ("charttime", Time),
+            ("valuenum", Number),
+        ],
+    ),
+    ("d_labitems.csv", 9, &[("itemid", Word(&["50931", "50971"])), ("label", Word(CODES))]),
+];
+
 /// The sources that read tables; with options that lead through their branches.
 const SOURCES: &[(&str, &[&str], &[Shape])] = &[
     (
@@ -105,6 +174,18 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
             ),
         ],
     ),
+    (
+        "mimic4",
+        &[
+            "",
+            "encounters=icu",
+            "observe_hours=48",
+            "encounters=icu,observe_hours=12,billed=keep,drugs=ndc",
+            "after_discharge=keep,drugs=none",
+        ],
+        MIMIC,
+    ),
+    ("mimic3", &["", "encounters=icu", "labs=none,readmission=unplanned"], MIMIC),
     (
         "meds",
         &["encounters=visit", "encounters=admission", "encounters=gap"],

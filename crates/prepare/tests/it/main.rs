@@ -11,6 +11,7 @@ mod fhir;
 mod fuzz;
 mod install;
 mod meds;
+mod mimic;
 mod omop;
 mod synthea;
 
