@@ -12,6 +12,7 @@ mod fuzz;
 mod install;
 mod meds;
 mod omop;
+mod rollup;
 mod synthea;
 
 use std::path::{Path, PathBuf};
