@@ -473,8 +473,7 @@ pub(crate) fn numbers(batches: &[RecordBatch]) -> Vec<u64> {
 pub(crate) fn text_counts(batches: &[RecordBatch]) -> Vec<(String, u64)> {
     let mut counts = vec![];
     for batch in batches {
-        let texts =
-            cast(batch.column(0), &DataType::Utf8).unwrap_or_else(|error| panic!("text as text: {error}"));
+        let texts = as_text(batch.column(0));
         let numbers =
             cast(batch.column(1), &DataType::UInt64).unwrap_or_else(|error| panic!("counts: {error}"));
         for row in 0..batch.num_rows() {
@@ -484,6 +483,11 @@ pub(crate) fn text_counts(batches: &[RecordBatch]) -> Vec<(String, u64)> {
         }
     }
     counts
+}
+
+/// A column of text, whatever the engine made of it.
+pub(crate) fn as_text(column: &ArrayRef) -> ArrayRef {
+    cast(column, &DataType::Utf8).unwrap_or_else(|error| panic!("text as text: {error}"))
 }
 
 #[cfg(test)]

@@ -275,6 +275,15 @@ pub enum Error {
         allowed: String,
     },
 
+    /// Codes cannot be put into groups as the user wants it.
+    #[error("{problem}")]
+    Rollup {
+        /// What is wrong.
+        problem: String,
+        /// What to do about it.
+        hint: String,
+    },
+
     /// No encounter is left.
     #[error("no encounter is left: of {read} read, {}{}", reasons(dropped), unreadable.iter().map(|first| format!("; left out, {first}")).collect::<String>())]
     NothingKept {
@@ -330,7 +339,7 @@ impl Error {
                 None => "check the spelling of the path, and that this user can read it".into(),
             },
             Error::System(error) => gct_terminal::hint(&Remedy::of_system(error)),
-            Error::Store { hint, .. } => hint.clone().into(),
+            Error::Store { hint, .. } | Error::Rollup { hint, .. } => hint.clone().into(),
             Error::MissingTable { table, names, near, .. } => match near.first() {
                 Some(first) => {
                     format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `")).into()
@@ -544,7 +553,8 @@ mod tests {
             Some(Error::Settings(_)) => {
                 Error::Choice { name: "o".into(), value: "x".into(), allowed: "a number".into() }
             }
-            Some(Error::Choice { .. }) => {
+            Some(Error::Choice { .. }) => Error::Rollup { problem, hint: "give another file".into() },
+            Some(Error::Rollup { .. }) => {
                 Error::NothingKept { read: "1".into(), dropped: vec![], unreadable: vec![] }
             }
             Some(Error::NothingKept { .. }) => Error::Memory { limit: None },
@@ -562,7 +572,7 @@ mod tests {
             assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
         }
-        assert_eq!(errors.len(), 31, "one of each");
+        assert_eq!(errors.len(), 32, "one of each");
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub mod tables;
 /// Resources of FHIR, as tables.
 mod fhir;
 
+/// Codes replaced by the groups that they belong to.
+mod rollup;
+
 /// What all sources have in common that a user can choose.
 pub mod settings;
 
@@ -53,6 +56,7 @@ pub mod summary;
 mod steps;
 
 pub use error::{Error, Result};
+pub use rollup::Unmapped;
 pub use settings::{Request, Settings};
 pub use source::Source;
 pub use steps::prepare;

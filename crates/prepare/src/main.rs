@@ -228,6 +228,14 @@ fn common(command: Command) -> Command {
             number("lab-bins")
                 .help("Buckets of the values of each lab, by quantiles of the training split; 0 for none [default: 5]"),
         )
+        .arg(
+            Arg::new("rollup").long("rollup").value_name("KIND=RULE|FILE").action(ArgAction::Append)
+                .help("Replace the codes of a kind by their groups: icd3, icd_chapter, atc1 to atc5, or a file that maps them, such as CCS"),
+        )
+        .arg(
+            Arg::new("rollup-unmapped").long("rollup-unmapped").value_parser(["keep", "drop", "group"])
+                .help("What to do with codes that have no group: keep them, drop them, or replace all of a kind by one code [default: keep]"),
+        )
         .arg(number("split-seed").help("Seed of the split whose training part the buckets are computed on [default: 0]"))
         .arg(
             Arg::new("split-by").long("split-by").value_parser(["subject", "encounter"])
@@ -321,6 +329,9 @@ fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
     for (name, value) in pairs(matches, "option")? {
         set("option", &name, value.into());
     }
+    for (kind, rule) in rollups(matches)? {
+        set("rollup", "rollup", toml::Table::from_iter([(kind, rule.into())]).into());
+    }
     for flag in SETTINGS {
         if let Some(value) = flag_value(matches, flag) {
             set(flag, &flag.replace('-', "_"), value);
@@ -330,12 +341,13 @@ fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
 }
 
 /// Flags that are settings of all sources.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 12] = [
     "min-codes",
     "max-codes",
     "min-count",
     "rare",
     "lab-bins",
+    "rollup-unmapped",
     "labels",
     "limit",
     "split-by",
@@ -372,6 +384,23 @@ fn pairs(matches: &ArgMatches, name: &str) -> Result<Vec<(String, String)>> {
         Ok((left.trim().to_lowercase(), right.trim().to_owned()))
     };
     values.map(pair).collect()
+}
+
+/// The rule or file of each kind that is rolled up.
+fn rollups(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
+    let mut rollups = BTreeMap::new();
+    for (kind, rule) in pairs(matches, "rollup")? {
+        if !CodeKind::ALL.iter().any(|known| known.name() == kind) {
+            let (name, value) = ("rollup".into(), format!("{kind}={rule}"));
+            let allowed = "KIND=RULE or KIND=FILE, for diagnosis, treatment or lab".into();
+            return Err(Error::Choice { name, value, allowed });
+        }
+        if let Some(first) = rollups.insert(kind.clone(), rule.clone()) {
+            let problem = format!("the rollup of {kind} is given twice: {first} and {rule}");
+            return Err(Error::Rollup { problem, hint: "give --rollup once per kind".into() });
+        }
+    }
+    Ok(rollups)
 }
 
 fn columns(file: &Path) -> Result<BTreeMap<String, String>> {
@@ -449,6 +478,11 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
     let mut text = terminal::table(&["", ""], count_rows(summary, min_cell));
     let kinds = code_rows(summary, min_cell);
     text += &format!("\n{}", terminal::table(&["codes", "distinct", "per encounter", "too rare"], kinds));
+    if !summary.rollups.is_empty() {
+        let rollups = rollup_rows(summary, min_cell);
+        let names = ["rollup", "by", "codes", "groups", "codes in none", "their events"];
+        text += &format!("\n{}", terminal::table(&names, rollups));
+    }
     if !summary.labels.is_empty() {
         let labels = label_rows(summary, min_cell);
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
@@ -525,6 +559,21 @@ fn code_rows(summary: &Summary, min_cell: u64) -> impl Iterator<Item = Vec<Strin
             shown(cell(summary.vocabulary[kind], min_cell)),
             mean.map_or_else(|hidden| hidden, |mean| format!("{mean:.2}")),
             shown(cell(summary.rare[kind], min_cell)),
+        ]
+    })
+}
+
+/// What each rollup did: how many codes it put into how many groups, and what it does not map.
+fn rollup_rows(summary: &Summary, min_cell: u64) -> impl Iterator<Item = Vec<String>> {
+    let count = move |number: u64| shown(cell(number, min_cell));
+    summary.rollups.iter().map(move |rollup| {
+        vec![
+            rollup.kind.name().into(),
+            rollup.rule.clone(),
+            count(rollup.codes_mapped),
+            count(rollup.groups),
+            count(rollup.codes_unmapped),
+            shown(summary.events_unmapped(rollup, min_cell)),
         ]
     })
 }

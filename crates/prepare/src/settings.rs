@@ -12,6 +12,7 @@ use toml::Table;
 
 use crate::engine::Limits;
 use crate::error::{Error, Result};
+use crate::rollup::Unmapped;
 use crate::source::{Choice, Source, Value};
 use crate::tables::Differences;
 
@@ -40,6 +41,10 @@ pub struct Settings {
     pub rare: Rare,
     /// Into how many buckets the values of a lab go; 0 for none.
     pub lab_bins: u32,
+    /// The rule or file by which codes of each kind become groups, if any.
+    pub rollup: PerKind<Option<String>>,
+    /// What to do with codes that a rollup does not map.
+    pub rollup_unmapped: Unmapped,
     /// Labels to join: a table with `encounter_id` and a column per label.
     pub labels: Option<String>,
     /// Use only the first encounters, this many.
@@ -62,6 +67,8 @@ impl Default for Settings {
             min_count: 1,
             rare: Rare::Drop,
             lab_bins: 5,
+            rollup: PerKind::default(),
+            rollup_unmapped: Unmapped::Keep,
             labels: None,
             limit: None,
             split_by: By::Recorded,
@@ -73,12 +80,14 @@ impl Default for Settings {
 }
 
 /// The settings that all sources have.
-const COMMON: [&str; 11] = [
+const COMMON: [&str; 13] = [
     "min_codes",
     "max_codes",
     "min_count",
     "rare",
     "lab_bins",
+    "rollup",
+    "rollup_unmapped",
     "labels",
     "limit",
     "split_by",
@@ -100,6 +109,15 @@ impl Settings {
         if settings.lab_bins > 1000 {
             let (name, value) = ("lab_bins".into(), settings.lab_bins.to_string());
             return Err(Error::Choice { name, value, allowed: "a number up to 1000".into() });
+        }
+        if settings.lab_bins > 1 && settings.rollup.lab.is_some() {
+            return Err(Error::Rollup {
+                problem:
+                    "labs cannot be rolled up while their values go into buckets: codes of one group can \
+                          have values in different units"
+                        .into(),
+                hint: "leave values out with --lab-bins 0, or leave labs as they are".into(),
+            });
         }
         Ok(settings)
     }

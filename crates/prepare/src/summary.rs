@@ -53,6 +53,8 @@ pub struct Summary {
     pub vocabulary: PerKind<u64>,
     /// Codes that were too rare, of each kind.
     pub rare: PerKind<u64>,
+    /// What each rollup did.
+    pub rollups: Vec<RollupCounts>,
     /// Codes of an encounter in the mean, of each kind.
     pub codes_per_encounter: PerKind<f64>,
     /// Of each label: its name, positives, and in how many encounters it is known.
@@ -77,6 +79,36 @@ pub struct Summary {
     /// Temporary files.
     #[serde(skip)]
     pub temporary: Temporary,
+}
+
+/// What a rollup did with the codes of one kind, before any rule on codes or encounters.
+#[derive(Debug, Clone, Serialize)]
+pub struct RollupCounts {
+    /// The kind.
+    pub kind: CodeKind,
+    /// The rule or file.
+    pub rule: String,
+    /// Codes that are in a group.
+    pub codes_mapped: u64,
+    /// Codes that are in none.
+    pub codes_unmapped: u64,
+    /// Groups that have a code.
+    pub groups: u64,
+    /// Events of codes that are in no group.
+    pub events_unmapped: u64,
+}
+
+impl RollupCounts {
+    fn json(&self, min_cell: u64) -> Value {
+        let count = |count: u64| shown_json(cell(count, min_cell));
+        json!({
+            "kind": self.kind,
+            "rule": self.rule,
+            "codes_mapped": count(self.codes_mapped),
+            "codes_unmapped": count(self.codes_unmapped),
+            "groups": count(self.groups),
+        })
+    }
 }
 
 /// What became of the rows of a table.
@@ -167,6 +199,11 @@ impl Summary {
                 self.mean_codes(kind, min_cell).map_or_else(|hidden| json!(hidden), |mean| json!(mean));
             (kind.name().to_owned(), mean)
         };
+        let rollup = |counts: &RollupCounts| {
+            let mut json = counts.json(min_cell);
+            json["events_unmapped"] = shown_json(self.events_unmapped(counts, min_cell));
+            json
+        };
         json!({
             "source": self.source,
             "options": self.options,
@@ -198,6 +235,7 @@ impl Summary {
                 .collect::<serde_json::Map<_, _>>(),
             "vocabulary": per_kind(self.vocabulary),
             "rare": per_kind(self.rare),
+            "rollups": self.rollups.iter().map(rollup).collect::<Vec<_>>(),
             "codes_per_encounter": CodeKind::ALL.into_iter().map(mean).collect::<serde_json::Map<_, _>>(),
             "labels": self.labels.iter()
                 .map(|(name, positive, known)| (name.clone(), part(*positive, *known)))
@@ -237,6 +275,19 @@ impl Summary {
     /// How it is shown if it is hidden.
     pub fn links_read(&self, min_cell: u64) -> Result<u64, String> {
         read(self.links_read, &self.links_dropped, min_cell)
+    }
+
+    /// Events that one of the rollups does not map. Hidden if that count of any rollup is too small: it could
+    /// be had from the events that all of them drop.
+    ///
+    /// # Errors
+    /// How it is shown if it is hidden.
+    pub fn events_unmapped(&self, counts: &RollupCounts, min_cell: u64) -> Result<u64, String> {
+        let is_small = |counts: &RollupCounts| cell(counts.events_unmapped, min_cell).is_err();
+        match cell(counts.events_unmapped, min_cell)? {
+            count if count > 0 && self.rollups.iter().any(is_small) => Err("hidden".into()),
+            count => Ok(count),
+        }
     }
 
     /// Codes of an encounter in the mean. Hidden if all encounters together have few.

@@ -1,9 +1,13 @@
--- Codes, numbered within their kind.
+-- Codes, numbered within their kind. Codes of one group have one number.
 SELECT
     kind,
     code,
-    max(description) AS description,
-    arrow_cast(row_number() OVER (PARTITION BY kind ORDER BY code) - 1, 'UInt32') AS id
-FROM tally
-WHERE dropped IS NULL
-GROUP BY kind, code
+    group_code,
+    description,
+    arrow_cast(dense_rank() OVER (PARTITION BY kind ORDER BY group_code) - 1, 'UInt32') AS id
+FROM (
+    SELECT kind, code, group_code, max(description) AS description
+    FROM rolled
+    WHERE dropped IS NULL
+    GROUP BY kind, code, group_code
+)

@@ -1,1 +1,4 @@
-SELECT kind, CAST(code AS VARCHAR), CAST(description AS VARCHAR), id FROM codes ORDER BY kind, id
+SELECT kind, group_code, max(description) AS description, id
+FROM codes
+GROUP BY kind, group_code, id
+ORDER BY kind, id

@@ -2,14 +2,12 @@
 //! way.
 
 use datafusion::arrow::array::{Array, AsArray};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use gct::record::{Code, CodeKind, PerKind};
 
 use super::encounters::{NO_TEXT, Optional};
 use super::{Numbering, Steps, add};
-use crate::engine::single;
+use crate::engine::{as_text, single};
 use crate::error::Result;
 use crate::sql::filled;
 use crate::summary::Summary;
@@ -58,18 +56,19 @@ impl Steps<'_> {
         // Where no lab has a value, there is nothing to put into buckets.
         let values = include_str!("../../steps/count_values.sql");
         self.has_values &= single(&self.engine.query("counting values", values).await?) > 0;
-        for (rule, count) in self.count_by(step, "tally", "dropped", "sum(events)").await? {
+        self.roll_up(summary).await?;
+        for (rule, count) in self.count_by(step, "rolled", "dropped", "sum(events)").await? {
             summary.events_read += count;
             add(&mut summary.events_dropped, &rule, count);
         }
-        for (table, count) in self.count_by(step, "tally", "from_table", "sum(events)").await? {
+        for (table, count) in self.count_by(step, "rolled", "from_table", "sum(events)").await? {
             match table.as_str() {
                 "" => summary.events_derived = count,
                 _ => summary.tables.entry(table).or_default().events = Some(count),
             }
         }
         // An event can have several notes, with commas between them.
-        for (notes, count) in self.count_by(step, "tally", "note", "sum(events)").await? {
+        for (notes, count) in self.count_by(step, "rolled", "note", "sum(events)").await? {
             for note in notes.split(',').filter(|note| !note.is_empty()) {
                 *summary.events_noted.entry(note.into()).or_default() += count;
             }
@@ -173,10 +172,7 @@ impl Steps<'_> {
         let codes = include_str!("../../steps/read_codes.sql");
         let mut numberings = PerKind::<Numbering>::from_fn(|_| Numbering::default());
         for batch in self.engine.query("reading codes", codes).await? {
-            let [kinds, codes, descriptions] = [0, 1, 2].map(|column| {
-                cast(batch.column(column), &DataType::Utf8)
-                    .unwrap_or_else(|error| panic!("text as text: {error}"))
-            });
+            let [kinds, codes, descriptions] = [0, 1, 2].map(|column| as_text(batch.column(column)));
             let (codes, descriptions) = (codes.as_string::<i32>(), descriptions.as_string::<i32>());
             for row in 0..batch.num_rows() {
                 let name = kinds.as_string::<i32>().value(row);

@@ -4,7 +4,8 @@
 //! ```text
 //! encounters   the source's, with labels joined and a reason where one is dropped
 //! tally        every code that any event has, with counts
-//! codes        the same, numbered within its kind
+//! rolled       the same, with the group that a rollup puts each code into
+//! codes        codes numbered within their kind, those of one group alike
 //! lists        the codes of each encounter, as numbers, labs with their values
 //! alive        encounters with their lists and links that no rule has dropped yet
 //! accepted     those that no rule drops, without rare codes, values in buckets
@@ -24,6 +25,9 @@ mod buckets;
 
 /// The codes and links of each encounter, gathered from the source's events.
 mod gather;
+
+/// Codes replaced by their groups.
+mod roll_up;
 
 /// Rules on encounters and on codes, until all of them hold.
 mod settle;
@@ -46,6 +50,7 @@ use gct::record::Code;
 
 use crate::engine::{Engine, Progress, text_counts};
 use crate::error::{Error, Result};
+use crate::rollup::Rollup;
 use crate::settings::Request;
 use crate::source::Value;
 use crate::sql::filled;
@@ -58,12 +63,14 @@ use crate::summary::Summary;
 /// nothing is written.
 pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progress>) -> Result<Summary> {
     check_prior(request, out)?;
+    let rollups = Rollup::all(&request.settings)?;
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
     let engine = Engine::new(request.limits.clone(), &beside, job)?;
     let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());
     let mut summary = Summary { source, is_limited, ..Summary::default() };
-    let mut steps = Steps::new(&engine, request, input::read(&engine, request, &mut summary).await?);
+    let input = input::read(&engine, request, &mut summary).await?;
+    let mut steps = Steps::new(&engine, request, rollups, input);
     steps.relations().await?;
     steps.encounters(&mut summary).await?;
     steps.events().await?;
@@ -100,6 +107,13 @@ fn add(counts: &mut Vec<(String, u64)>, rule: &str, count: u64) {
     }
 }
 
+/// What codes that stand for nothing else are called together: as no code is called already.
+fn free_name(word: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("({word} {number})"));
+    let mut names = std::iter::once(format!("({word})")).chain(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or_else(|| unreachable!("there are finitely many codes"))
+}
+
 /// The codes of one kind, by the numbers that they have in lists, and the numbers that they will have.
 #[derive(Debug, Clone, Default)]
 struct Numbering {
@@ -110,6 +124,7 @@ struct Numbering {
 struct Steps<'a> {
     engine: &'a Engine<'a>,
     request: &'a Request,
+    rollups: Vec<Rollup>,
     options: BTreeMap<String, Value>,
     /// The options, and which tables there are.
     values: BTreeMap<String, Value>,
@@ -120,9 +135,10 @@ struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    fn new(engine: &'a Engine<'a>, request: &'a Request, input: input::Input) -> Self {
+    fn new(engine: &'a Engine<'a>, request: &'a Request, rollups: Vec<Rollup>, input: input::Input) -> Self {
         let input::Input { options, values } = input;
-        Steps { engine, request, options, values, labels: vec![], has_links: false, has_values: false }
+        let (labels, has_links, has_values) = (vec![], false, false);
+        Steps { engine, request, rollups, options, values, labels, has_links, has_values }
     }
 
     /// How many rows of a table have each value of a column, or what else `count` says of them. No value is

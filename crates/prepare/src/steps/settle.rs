@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, col, lit, when};
 use gct::record::{Code, CodeKind, PerKind};
 
 use super::buckets::Buckets;
-use super::{Numbering, Steps, add};
+use super::{Numbering, Steps, add, free_name};
 use crate::engine::{numbers, single};
 use crate::error::Result;
 use crate::functions::{code_count, known_count, known_ids, true_edges, true_links};
@@ -265,21 +265,10 @@ fn number_densely(numbering: &mut Numbering, counts: &[u64]) {
 
 /// Adds the code that stands for rare ones; its number.
 fn add_group(numbering: &mut Numbering, kind: CodeKind, min_count: u64) -> u32 {
-    let code = group_name(&numbering.codes);
+    let code = free_name("rare", |name| numbering.codes.iter().any(|code| code.code == name));
     let description = Some(format!("a {} that fewer than {min_count} encounters have", kind.name()));
     let id = numbering.codes.len() as u32;
     numbering.codes.push(Code { code, description, count: 0 });
     numbering.new.push(Some(id));
     id
-}
-
-/// What rare codes are called together: as no code is called already.
-fn group_name(codes: &[Code]) -> String {
-    let mut name = "(rare)".to_owned();
-    let mut number = 1;
-    while codes.iter().any(|code| code.code == name) {
-        number += 1;
-        name = format!("(rare {number})");
-    }
-    name
 }

@@ -66,6 +66,7 @@ impl Steps<'_> {
             findings: json!({
                 "counts": summary.json(self.request.settings.min_cell),
                 "lab_bounds": bounds,
+                "rollups": self.mappings(),
             }),
         };
         let total = summary.encounters_kept;
@@ -108,6 +109,12 @@ impl Steps<'_> {
         Ok(columns.filter(|(_, count)| *count > 0).map(|(name, _)| col(name)).collect())
     }
 
+    /// The mappings of rollups that came from files, by kind.
+    fn mappings(&self) -> serde_json::Map<String, serde_json::Value> {
+        let mapped = self.rollups.iter().filter_map(|rollup| Some((rollup.kind, rollup.mapping()?)));
+        mapped.map(|(kind, mapping)| (kind.name().to_owned(), json!(mapping))).collect()
+    }
+
     /// What made the dataset, for `dataset.json`.
     fn settings(&self) -> serde_json::Value {
         let settings = &self.request.settings;
@@ -121,6 +128,8 @@ impl Steps<'_> {
             "min_count": settings.min_count,
             "rare": match settings.rare { Rare::Drop => "drop", Rare::Group => "group" },
             "lab_bins": settings.lab_bins,
+            "rollup": settings.rollup,
+            "rollup_unmapped": settings.rollup_unmapped,
             "labels": settings.labels,
             "limit": settings.limit,
             "split_by": settings.split_by,

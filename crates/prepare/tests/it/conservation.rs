@@ -429,6 +429,28 @@ fn sums(counts: &Value) -> Vec<(String, u64, u64)> {
     sums
 }
 
+/// A file that puts some of the codes into groups at random.
+fn mapping(random: &mut Xoshiro256PlusPlus) -> tempfile::NamedTempFile {
+    let codes = ["B", "C", "1", "ä", "ICD10CM/A", "RxNorm/1", "9999"];
+    let rows: String = codes.map(|code| format!("{code},{}\n", pick(&["A", "g"], random))).concat();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("code,group\n{rows}")).unwrap();
+    file
+}
+
+/// Rolls some kinds up, by a rule that applies to few of the codes or by a mapping.
+fn roll_up(given: &mut toml::Table, map: &str, random: &mut Xoshiro256PlusPlus) {
+    let mut rollup = toml::Table::new();
+    for kind in ["diagnosis", "treatment", "lab"] {
+        let rule = pick(&["", "icd3", "icd_chapter", "atc2", map, map], random);
+        if !rule.is_empty() && (kind != "lab" || given["lab_bins"].as_integer() == Some(0)) {
+            rollup.insert(kind.into(), rule.into());
+        }
+    }
+    given.insert("rollup".into(), rollup.into());
+    given.insert("rollup_unmapped".into(), pick(&["keep", "drop", "group"], random).into());
+}
+
 /// Prepares what is in a folder, without writing anything. None if nothing is left, which says nothing about
 /// counts.
 fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256PlusPlus) -> Option<Value> {
@@ -440,6 +462,8 @@ fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256Plu
     given.insert("min_codes".into(), pick(&["0", "1", "diagnosis=2,lab=1"], random).into());
     given.insert("max_codes".into(), pick(&["3", "50", "lab=2"], random).into());
     given.insert("lab_bins".into(), pick(&["0", "3"], random).parse::<i64>().unwrap().into());
+    let map = mapping(random);
+    roll_up(&mut given, &map.path().display().to_string(), random);
     let given = vec![Layer { name: "given".into(), settings: given }];
     let input = folder.display().to_string();
     let request = Request::new(source, &input, rules.as_deref(), given).unwrap();

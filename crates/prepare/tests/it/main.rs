@@ -13,6 +13,7 @@ mod install;
 mod meds;
 mod mimic;
 mod omop;
+mod rollup;
 mod synthea;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,122 @@
+//! Rollups: codes replaced by the groups that they belong to, by a rule or by a file that maps them.
+
+/// Codes as a vocabulary and what it calls something.
+mod code;
+
+/// Rules that need no file: categories and chapters of ICD, levels of ATC.
+mod rules;
+
+/// Files that map codes to groups.
+mod mapping;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gct::record::CodeKind;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, nearest};
+use crate::settings::Settings;
+use mapping::Mapping;
+use rules::Rule;
+
+/// What to do with codes that a rollup does not map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unmapped {
+    /// Leave them as they are.
+    #[default]
+    Keep,
+    /// Leave their events out.
+    Drop,
+    /// Put all of a kind under one code.
+    Group,
+}
+
+/// A group of codes, which becomes a code of the dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) code: String,
+    pub(crate) description: Option<String>,
+}
+
+/// How the codes of one kind become groups.
+pub(crate) struct Rollup {
+    pub(crate) kind: CodeKind,
+    /// The rule or file, as the user gave it.
+    pub(crate) rule: String,
+    by: By,
+}
+
+enum By {
+    Rule(Rule),
+    File(Mapping),
+}
+
+impl Rollup {
+    /// The rollups that settings ask for. Reads their files.
+    pub(crate) fn all(settings: &Settings) -> Result<Vec<Self>> {
+        let given =
+            CodeKind::ALL.into_iter().filter_map(|kind| Some((kind, settings.rollup[kind].as_ref()?)));
+        given.map(|(kind, rule)| Rollup::read(kind, rule)).collect()
+    }
+
+    fn read(kind: CodeKind, rule: &str) -> Result<Self> {
+        let by = match Rule::named(rule) {
+            Some(rule) => By::Rule(rule),
+            None if Path::new(rule).exists() => By::File(Mapping::read(Path::new(rule), kind)?),
+            None => return Err(unknown(kind, rule)),
+        };
+        Ok(Rollup { kind, rule: rule.into(), by })
+    }
+
+    /// The group of a code, if the rollup maps it.
+    pub(crate) fn group(&self, code: &str) -> Option<Group> {
+        match &self.by {
+            By::Rule(rule) => rule.group(code),
+            By::File(mapping) => mapping.group(code),
+        }
+    }
+
+    /// The whole mapping of a file, from codes to groups. Codes that occur in the data are not told apart: that
+    /// a rare one does is nobody's business.
+    pub(crate) fn mapping(&self) -> Option<BTreeMap<String, String>> {
+        match &self.by {
+            By::Rule(_) => None,
+            By::File(mapping) => Some(mapping.table()),
+        }
+    }
+}
+
+fn unknown(kind: CodeKind, rule: &str) -> Error {
+    let names: Vec<String> = Rule::NAMES.map(String::from).to_vec();
+    let hint = match nearest(rule, &names) {
+        Some(near) => {
+            format!("is it the rule `{near}`? or give the path of a file that maps codes to groups")
+        }
+        None => "give one of these rules, or the path of a file that maps codes to groups".into(),
+    };
+    let problem = format!(
+        "the rollup of {}: `{rule}` is neither a rule nor a file; rules are {}",
+        kind.name(),
+        names.join(", ")
+    );
+    Error::Rollup { problem, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_there_is_not_names_the_nearest() {
+        let error = Rollup::read(CodeKind::Diagnosis, "icd-chapters").err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "the rollup of diagnosis: `icd-chapters` is neither a rule nor a file; \
+             rules are icd3, icd_chapter, atc1, atc2, atc3, atc4, atc5"
+        );
+        assert!(error.hint().starts_with("is it the rule `icd_chapter`?"), "{}", error.hint());
+        assert!(Rollup::read(CodeKind::Diagnosis, "ICD-Chapter").is_ok());
+    }
+}
