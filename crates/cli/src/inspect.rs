@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     text += &table_1(&statistics, findings.is_some());
     text += &labels(&statistics);
     text += &structure(&statistics);
-    for kind in CodeKind::ALL {
+    for kind in shown(&statistics) {
         text += &histogram(kind, &statistics.codes[kind]);
     }
     if let Some(findings) = &findings {
@@ -74,13 +74,18 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&text)?)
 }
 
+/// The kinds of codes of a dataset.
+fn shown(statistics: &Statistics) -> impl Iterator<Item = CodeKind> {
+    CodeKind::ALL.into_iter().filter(|kind| kind.is_shown(statistics.codes[*kind].vocabulary))
+}
+
 /// The paper's Table 1, with its own column beside ours where the two can be compared.
 fn table_1(statistics: &Statistics, synthetic: bool) -> String {
     let mut rows = vec![("encounters".to_owned(), count(statistics.encounters))];
-    for kind in CodeKind::ALL {
+    for kind in shown(statistics) {
         rows.push((format!("{} codes", kind.name()), count(statistics.codes[kind].vocabulary)));
     }
-    for kind in CodeKind::ALL {
+    for kind in shown(statistics) {
         let mean = statistics.codes[kind].per_encounter;
         rows.push((format!("{} codes per encounter", kind.name()), format!("{mean:.2}")));
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         terminal::count(manifest.encounters),
         terminal::count(findings.raw_encounters),
     );
-    for kind in CodeKind::ALL {
+    for kind in CodeKind::OF_PAPER {
         text += &format!("{:<9} {:>6.2} per encounter\n", kind.name(), mean(&manifest, kind));
     }
     for (label, positives) in &findings.label_positives {

@@ -1,5 +1,5 @@
 //! One `Example` per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are
-//! ordered visit, diagnoses, treatments, labs, as in [`graph`](crate::graph).
+//! ordered visit, context, diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
 use std::ops::Range;
 
@@ -128,7 +128,7 @@ impl Example {
         prior: &[f32],
         hidden: Option<(usize, u32)>,
     ) -> Self {
-        let allowed = Pairs::banded(ranges.sizes());
+        let allowed = ranges.pairs();
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
         Example { ranges, ids, edges, hidden, labels: Vec::new(), allowed, prior: compact }
@@ -164,19 +164,21 @@ mod tests {
 
     #[test]
     fn models_mix_along_the_pairs_that_the_mask_allows() {
-        let ranges = NodeRanges::new(PerKind { diagnosis: 2, treatment: 3, lab: 2 });
-        let len = ranges.len();
-        let example = Example::from_parts(ranges, vec![0; len], None, &vec![1.0; len * len], None);
-        let mut cells = vec![0.0; len * len];
-        example.allowed.expand(&example.prior, &mut cells);
-        for (cell, allowed) in cells.into_iter().enumerate() {
-            assert_eq!(allowed > 0.0, ranges.allowed(cell / len, cell % len), "cell {cell}");
+        for context in [0, 2] {
+            let ranges = NodeRanges::new(PerKind { context, diagnosis: 2, treatment: 3, lab: 2 });
+            let len = ranges.len();
+            let example = Example::from_parts(ranges, vec![0; len], None, &vec![1.0; len * len], None);
+            let mut cells = vec![0.0; len * len];
+            example.allowed.expand(&example.prior, &mut cells);
+            for (cell, allowed) in cells.into_iter().enumerate() {
+                assert_eq!(allowed > 0.0, ranges.allowed(cell / len, cell % len), "cell {cell}");
+            }
         }
     }
 
     #[test]
     fn rows_of_the_embedding_are_ordered_like_nodes() {
-        let rows = EmbeddingRows::new(PerKind { diagnosis: 3, treatment: 2, lab: 1 });
+        let rows = EmbeddingRows::new(PerKind { diagnosis: 3, treatment: 2, lab: 1, ..PerKind::default() });
         assert_eq!((rows.hidden(), rows.count()), (7, 8));
         for (row, code) in
             [(0, None), (1, Some((CodeKind::Diagnosis, 0))), (5, Some((CodeKind::Treatment, 1))), (7, None)]
@@ -184,5 +186,7 @@ mod tests {
             assert_eq!(rows.code_at(row), code);
             assert!(code.is_none_or(|(kind, id)| rows.code(kind, id) == row));
         }
+        let rows = EmbeddingRows::new(PerKind { context: 2, ..rows.vocabulary });
+        assert_eq!((rows.code(CodeKind::Context, 1), rows.code(CodeKind::Diagnosis, 0)), (2, 3));
     }
 }

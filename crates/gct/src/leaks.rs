@@ -444,7 +444,7 @@ mod tests {
     fn counted() -> (Counter, Vocabulary) {
         let code = |code: &str| Code { code: code.into(), description: None, count: 0 };
         let treatment = ["resuscitation", "aspirin", "never"].map(code).to_vec();
-        let vocabulary = PerKind { diagnosis: vec![], treatment, lab: vec![] };
+        let vocabulary = PerKind { diagnosis: vec![], treatment, lab: vec![], ..PerKind::default() };
         let mut counter = Counter::new(&vocabulary);
         let groups: [(&[u32], Option<bool>, u32); 6] = [
             (&[0], Some(true), 20),
@@ -455,7 +455,8 @@ mod tests {
             (&[], Some(false), 200),
         ];
         for (codes, label, encounters) in groups.into_iter().chain([(&[0, 1][..], None, 30)]) {
-            let codes = PerKind { diagnosis: vec![], treatment: codes.to_vec(), lab: vec![] };
+            let codes =
+                PerKind { diagnosis: vec![], treatment: codes.to_vec(), lab: vec![], ..PerKind::default() };
             (0..encounters).for_each(|_| counter.add(&Encounter::new(codes.clone()), label));
         }
         (counter, vocabulary)

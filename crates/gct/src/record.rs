@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeKind {
+    /// What is known of the patient and the visit: age, sex, the way of admission. Few data have it.
+    Context,
     /// Why the patient came.
     Diagnosis,
     /// What was ordered for it: medications and procedures.
@@ -20,22 +22,36 @@ pub enum CodeKind {
 
 impl CodeKind {
     /// All kinds, from the visit downwards.
-    pub const ALL: [CodeKind; 3] = [CodeKind::Diagnosis, CodeKind::Treatment, CodeKind::Lab];
+    pub const ALL: [CodeKind; 4] =
+        [CodeKind::Context, CodeKind::Diagnosis, CodeKind::Treatment, CodeKind::Lab];
+
+    /// The kinds of the paper, which has no context.
+    pub const OF_PAPER: [CodeKind; 3] = [CodeKind::Diagnosis, CodeKind::Treatment, CodeKind::Lab];
 
     /// The kind's name in files, settings and messages.
     pub fn name(self) -> &'static str {
         match self {
+            CodeKind::Context => "context",
             CodeKind::Diagnosis => "diagnosis",
             CodeKind::Treatment => "treatment",
             CodeKind::Lab => "lab",
         }
     }
+
+    /// Whether a kind with so many codes has a row in tables: context has none where there is no context.
+    pub fn is_shown(self, codes: u64) -> bool {
+        self != CodeKind::Context || codes > 0
+    }
 }
 
-/// One value for each kind of code.
+/// One value for each kind of code. In files, that of context is left out where it is the default, so that
+/// files of data without context do not speak of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(serialize = "T: Serialize + Default + PartialEq"))]
 pub struct PerKind<T> {
+    /// The value for context.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub context: T,
     /// The value for diagnoses.
     pub diagnosis: T,
     /// The value for treatments.
@@ -44,10 +60,15 @@ pub struct PerKind<T> {
     pub lab: T,
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl<T> PerKind<T> {
     /// Makes the value of each kind.
     pub fn from_fn(mut make: impl FnMut(CodeKind) -> T) -> Self {
         PerKind {
+            context: make(CodeKind::Context),
             diagnosis: make(CodeKind::Diagnosis),
             treatment: make(CodeKind::Treatment),
             lab: make(CodeKind::Lab),
@@ -57,6 +78,7 @@ impl<T> PerKind<T> {
     /// Like [`PerKind::from_fn`], when making a value can fail.
     pub fn try_from_fn<E>(mut make: impl FnMut(CodeKind) -> Result<T, E>) -> Result<Self, E> {
         Ok(PerKind {
+            context: make(CodeKind::Context)?,
             diagnosis: make(CodeKind::Diagnosis)?,
             treatment: make(CodeKind::Treatment)?,
             lab: make(CodeKind::Lab)?,
@@ -68,6 +90,7 @@ impl<T> Index<CodeKind> for PerKind<T> {
     type Output = T;
     fn index(&self, kind: CodeKind) -> &T {
         match kind {
+            CodeKind::Context => &self.context,
             CodeKind::Diagnosis => &self.diagnosis,
             CodeKind::Treatment => &self.treatment,
             CodeKind::Lab => &self.lab,
@@ -78,6 +101,7 @@ impl<T> Index<CodeKind> for PerKind<T> {
 impl<T> IndexMut<CodeKind> for PerKind<T> {
     fn index_mut(&mut self, kind: CodeKind) -> &mut T {
         match kind {
+            CodeKind::Context => &mut self.context,
             CodeKind::Diagnosis => &mut self.diagnosis,
             CodeKind::Treatment => &mut self.treatment,
             CodeKind::Lab => &mut self.lab,
@@ -156,7 +180,8 @@ pub struct Edge {
     pub effect: u16,
 }
 
-/// The true structure of an encounter. Every diagnosis hangs on the visit, so those edges are not listed.
+/// The true structure of an encounter. Every diagnosis and all context hang on the visit, so those
+/// edges are not listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edges {
     /// Which diagnosis led to which treatment; a treatment may have several causes.
@@ -208,7 +233,7 @@ impl Encounter {
     /// ```
     /// use gct::record::{Encounter, EncounterId, PerKind, SubjectId};
     ///
-    /// let codes = PerKind { diagnosis: vec![7, 3, 7], treatment: vec![12], lab: vec![] };
+    /// let codes = PerKind { diagnosis: vec![7, 3, 7], treatment: vec![12], lab: vec![], ..PerKind::default() };
     /// let encounter = Encounter::new(codes);
     /// assert_eq!(encounter.codes.diagnosis, [3, 7]);
     /// // What else is known is set field by field.

@@ -29,8 +29,8 @@ pub struct Statistics {
     pub labels: Vec<LabelStatistics>,
 }
 
-/// Codes of one kind.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// Codes of one kind; all zero for context where there is none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodeStatistics {
     /// How many codes there are to choose from.
     pub vocabulary: u64,
@@ -80,12 +80,14 @@ pub fn collect(dataset: &Dataset, job: &Job<'_, u64>) -> Result<Statistics> {
             .map(|name| LabelStatistics { name: name.clone(), known: 0, positive: 0 })
             .collect(),
     };
+    let mut kinds = CodeKind::ALL.to_vec();
+    kinds.retain(|kind| kind.is_shown(statistics.codes[*kind].vocabulary));
     let mut subjects: FxHashMap<u128, u64> = FxHashMap::default();
     for encounter in dataset.encounters()? {
         let encounter = encounter?;
         statistics.encounters += 1;
         *subjects.entry(fingerprint(encounter.subject.as_str())).or_default() += 1;
-        for kind in CodeKind::ALL {
+        for &kind in &kinds {
             let (histogram, count) = (&mut statistics.codes[kind].histogram, encounter.codes[kind].len());
             if histogram.len() <= count {
                 histogram.resize(count + 1, 0);

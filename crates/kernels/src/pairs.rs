@@ -70,19 +70,30 @@ impl Pairs {
         Pairs::lay_out(nodes, vec![group])
     }
 
-    /// Nodes in groups of these sizes look at the groups beside their own and at themselves.
-    pub fn banded(sizes: &[usize]) -> Self {
+    /// Nodes in groups of these sizes look at the group that theirs hangs on, at the groups that hang on
+    /// theirs, and at themselves.
+    ///
+    /// # Panics
+    /// If groups that hang on the same one do not follow each other, or come before it.
+    pub fn tree(sizes: &[usize], parents: &[Option<usize>]) -> Self {
         let mut groups: Vec<Range<usize>> = Vec::with_capacity(sizes.len());
+        let mut children: Vec<Option<Range<usize>>> = vec![None; sizes.len()];
         let mut nodes = 0;
-        for size in sizes {
-            groups.push(nodes..nodes + size);
+        for (group, (size, parent)) in sizes.iter().zip(parents).enumerate() {
+            let rows = nodes..nodes + size;
+            if let Some(parent) = *parent {
+                let start = children[parent].as_ref().map_or(rows.start, |before| before.start);
+                let follows = children[parent].as_ref().is_none_or(|before| before.end == rows.start);
+                assert!(parent < group && follows, "group {group} of {sizes:?} hangs on {parent}");
+                children[parent] = Some(start..rows.end);
+            }
+            groups.push(rows);
             nodes += size;
         }
-        let beside = |group: Option<&Range<usize>>| group.cloned().unwrap_or(0..0);
-        let rows = (0..groups.len()).map(|at| {
-            let before = at.checked_sub(1).and_then(|before| groups.get(before));
-            let columns = [beside(before), beside(groups.get(at + 1))];
-            Group { rows: groups[at].clone(), columns, own: true, upper: false, start: 0, stride: 0 }
+        let rows = groups.iter().zip(parents).zip(children).map(|((rows, parent), children)| {
+            let parent = parent.map_or(0..0, |parent| groups[parent].clone());
+            let columns = [parent, children.unwrap_or(0..0)];
+            Group { rows: rows.clone(), columns, own: true, upper: false, start: 0, stride: 0 }
         });
         Pairs::lay_out(nodes, rows.collect())
     }

@@ -13,7 +13,6 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use gct::files::Overwrite;
 use gct::job::Job;
 use gct::overrides::{Layer, read, typed};
-use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};
 use gct_prepare::source::{Choice, ChoiceKind};
 use gct_prepare::summary::{cell, part};
@@ -552,7 +551,7 @@ fn count_rows(summary: &Summary, min_cell: u64) -> Vec<Vec<String>> {
 
 /// The codes of each kind: how many there are, per encounter, and too rare.
 fn code_rows(summary: &Summary, min_cell: u64) -> impl Iterator<Item = Vec<String>> {
-    CodeKind::ALL.into_iter().map(move |kind| {
+    summary.kinds().map(move |kind| {
         let mean = summary.mean_codes(kind, min_cell);
         vec![
             kind.name().into(),

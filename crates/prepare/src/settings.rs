@@ -33,7 +33,7 @@ pub enum Rare {
 pub struct Settings {
     /// An encounter has at least so many distinct codes of each kind.
     pub min_codes: PerKind<u64>,
-    /// And at most so many.
+    /// And at most so many; of context, 0 is no bound.
     pub max_codes: PerKind<u64>,
     /// A code occurs in at least so many encounters.
     pub min_count: u64,
@@ -62,8 +62,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            min_codes: PerKind { diagnosis: 1, treatment: 1, lab: 0 },
-            max_codes: PerKind { diagnosis: 50, treatment: 50, lab: 50 },
+            min_codes: PerKind { diagnosis: 1, treatment: 1, lab: 0, ..PerKind::default() },
+            max_codes: PerKind { diagnosis: 50, treatment: 50, lab: 50, ..PerKind::default() },
             min_count: 1,
             rare: Rare::Drop,
             lab_bins: 5,
@@ -123,12 +123,12 @@ impl Settings {
     }
 }
 
-/// Numbers of codes as a table: `5` is for all kinds (labs need not be there), `diagnosis=1,treatment=0` for
-/// some.
+/// Numbers of codes as a table: `5` is for all kinds but context (and labs need not be there),
+/// `diagnosis=1,treatment=0` for some.
 fn per_kind(name: &str, value: &toml::Value) -> Result<Table> {
     let all = match name {
         "min_codes" => &[CodeKind::Diagnosis, CodeKind::Treatment][..],
-        _ => &CodeKind::ALL,
+        _ => &CodeKind::OF_PAPER,
     };
     let number = |text: &str| text.trim().parse::<i64>().ok().filter(|number| *number >= 0);
     let text = plain(value);
@@ -266,11 +266,11 @@ mod tests {
     #[test]
     fn numbers_of_codes_are_for_all_kinds_or_for_some() {
         let two = settings(&["min_codes = 2"]).unwrap();
-        assert_eq!(two.min_codes, PerKind { diagnosis: 2, treatment: 2, lab: 0 });
+        assert_eq!(two.min_codes, PerKind { diagnosis: 2, treatment: 2, lab: 0, ..PerKind::default() });
         let mixed = settings(&["min_codes = \"2\"", "min_codes = \"treatment=0,lab=3\""]).unwrap();
-        assert_eq!(mixed.min_codes, PerKind { diagnosis: 2, treatment: 0, lab: 3 });
+        assert_eq!(mixed.min_codes, PerKind { diagnosis: 2, treatment: 0, lab: 3, ..PerKind::default() });
         let table = settings(&["min_codes.treatment = 0"]).unwrap();
-        assert_eq!(table.min_codes, PerKind { diagnosis: 1, treatment: 0, lab: 0 });
+        assert_eq!(table.min_codes, PerKind { diagnosis: 1, treatment: 0, lab: 0, ..PerKind::default() });
         let error = settings(&["max_codes = \"visit=1\""]).unwrap_err().to_string();
         assert!(error.contains("option `max_codes`: visit=1 is not allowed"), "{error}");
     }

@@ -182,6 +182,11 @@ impl Summary {
         wrong.map(|(name, _)| name.to_owned()).collect()
     }
 
+    /// The kinds of codes that are spoken of: context only if there was any.
+    pub fn kinds(&self) -> impl Iterator<Item = CodeKind> {
+        CodeKind::ALL.into_iter().filter(|kind| kind.is_shown(self.vocabulary[*kind] + self.rare[*kind]))
+    }
+
     /// One JSON object, with counts from 1 to less than `min_cell` hidden.
     pub fn json(&self, min_cell: u64) -> Value {
         let count =
@@ -190,7 +195,7 @@ impl Summary {
             counts.iter().map(|(name, number)| (name.clone(), count(*number))).collect()
         };
         let per_kind = |counts: PerKind<u64>| -> serde_json::Map<String, Value> {
-            CodeKind::ALL.iter().map(|kind| (kind.name().to_owned(), count(counts[*kind]))).collect()
+            self.kinds().map(|kind| (kind.name().to_owned(), count(counts[kind]))).collect()
         };
         let part =
             |some, all| part(some, all, min_cell).map_or_else(|hidden| json!(hidden), |count| json!(count));
@@ -236,7 +241,7 @@ impl Summary {
             "vocabulary": per_kind(self.vocabulary),
             "rare": per_kind(self.rare),
             "rollups": self.rollups.iter().map(rollup).collect::<Vec<_>>(),
-            "codes_per_encounter": CodeKind::ALL.into_iter().map(mean).collect::<serde_json::Map<_, _>>(),
+            "codes_per_encounter": self.kinds().map(mean).collect::<serde_json::Map<_, _>>(),
             "labels": self.labels.iter()
                 .map(|(name, positive, known)| (name.clone(), part(*positive, *known)))
                 .collect::<serde_json::Map<_, _>>(),

@@ -20,7 +20,7 @@ SELECT
     ) AS note,
     CASE
         WHEN dropped IS NOT NULL THEN dropped
-        WHEN kind IS NULL OR kind NOT IN ('diagnosis', 'treatment', 'lab') THEN 'unknown_kind'
+        WHEN kind IS NULL OR kind NOT IN ('context', 'diagnosis', 'treatment', 'lab') THEN 'unknown_kind'
         WHEN code IS NULL OR code = '' THEN 'no_code'
         WHEN octet_length(code) > 1000 THEN 'code_too_long'
     END AS dropped

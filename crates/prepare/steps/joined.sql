@@ -1,6 +1,7 @@
 -- Encounters with the lists of their codes and links.
 SELECT
     encounters.*,
+    listed.context,
     listed.diagnosis,
     listed.treatment,
     listed.lab,

@@ -1,6 +1,7 @@
 -- The codes of each encounter, as numbers.
 SELECT
     events.encounter_id,
+    array_agg(codes.id) FILTER (WHERE events.kind = 'context') AS context,
     array_agg(codes.id) FILTER (WHERE events.kind = 'diagnosis') AS diagnosis,
     array_agg(codes.id) FILTER (WHERE events.kind = 'treatment') AS treatment,
     array_agg($lab) FILTER (WHERE events.kind = 'lab') AS lab,

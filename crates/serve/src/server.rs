@@ -126,6 +126,7 @@ impl Server {
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
             labels: run.settings().task.labels(),
             codes: Codes {
+                context: codes.context.len(),
                 diagnosis: codes.diagnosis.len(),
                 treatment: codes.treatment.len(),
                 lab: codes.lab.len(),

@@ -22,6 +22,10 @@ pub struct Request<'a> {
 #[serde(deny_unknown_fields, default)]
 #[schema(example = json!({"diagnosis": ["D_1"], "treatment": ["T_3"], "lab": ["L_9"]}))]
 pub struct Encounter<'a> {
+    /// What is known of the patient and the visit, if the run learned from that.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>)]
+    pub context: Vec<Code<'a>>,
     /// Why the patient came.
     #[serde(borrow)]
     #[schema(value_type = Vec<String>)]
@@ -106,7 +110,7 @@ pub struct Explanations {
 /// What the model believes about an encounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
-    /// The visit, then diagnoses, treatments and labs, each kind in the order of the run's vocabulary.
+    /// The visit, then context, diagnoses, treatments and labs, each kind in the order of the run's vocabulary.
     pub nodes: Vec<Node>,
     /// Who attends to whom, from the input up; none if the model mixes nothing.
     pub layers: Vec<Layer>,
@@ -244,12 +248,19 @@ pub struct Model {
 /// How many codes of each kind there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Codes {
+    /// Context; not told if there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub context: usize,
     /// Diagnoses.
     pub diagnosis: usize,
     /// Treatments.
     pub treatment: usize,
     /// Labs.
     pub lab: usize,
+}
+
+fn is_zero(codes: &usize) -> bool {
+    *codes == 0
 }
 
 /// A layer without its numbers.

@@ -38,11 +38,12 @@ impl Words {
 
     /// The encounter at an index of the request.
     pub(crate) fn question(&self, index: usize, asked: shape::Encounter<'_>) -> Result<Question, Problem> {
-        let shape::Encounter { diagnosis, treatment, lab, hide } = asked;
-        if diagnosis.len() + treatment.len() + lab.len() > self.most_codes {
+        let shape::Encounter { context, diagnosis, treatment, lab, hide } = asked;
+        let codes = PerKind { context, diagnosis, treatment, lab };
+        if CodeKind::ALL.iter().map(|kind| codes[*kind].len()).sum::<usize>() > self.most_codes {
             return Err(Problem::TooManyCodes { index, most: self.most_codes });
         }
-        let (encounter, mut unknown) = self.run.encounter(&PerKind { diagnosis, treatment, lab });
+        let (encounter, mut unknown) = self.run.encounter(&codes);
         let unknown = CodeKind::ALL.into_iter().flat_map(|kind| {
             let codes = std::mem::take(&mut unknown[kind]).into_iter();
             codes.map(move |code| UnknownCode { kind: NodeKind::Code(kind), code })

@@ -114,7 +114,7 @@ fn plant_a_leak(home: &Path) {
     let vocabulary = PerKind {
         diagnosis: (0..20).map(|number| code(&format!("D{number}"), None)).collect(),
         treatment: vec![code("home", None), code("RESUS\u{1b}[31m", Some("resuscitation"))],
-        lab: vec![],
+        ..PerKind::default()
     };
     let labels = vec!["died".to_owned(), "again".to_owned()];
     let mut writer = Writer::create(&home.join("planted"), Overwrite::Refuse, vocabulary, labels).unwrap();
@@ -138,6 +138,7 @@ fn plant_a_leak(home: &Path) {
                 diagnosis: vec![mixed(77) % 10, 10 + mixed(0x9e37) % 10],
                 treatment,
                 lab: vec![],
+                ..PerKind::default()
             })
         }
     };

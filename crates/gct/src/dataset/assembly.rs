@@ -58,7 +58,7 @@ impl Assembly {
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len() as u64);
         let mut counts = PerKind::from_fn(|kind| vec![0; vocabulary[kind].len()]);
         let mut with_edges = 0;
-        let table = open_encounters(folder, &labels, encounters)?;
+        let table = open_encounters(folder, &labels, sizes.context > 0, encounters)?;
         for (row, encounter) in (1..).zip(Encounters::read(&table, sizes, &labels, true)?) {
             let encounter = encounter?;
             for kind in CodeKind::ALL {

@@ -41,13 +41,14 @@ const BATCH: usize = 1024;
 ///     diagnosis: vec![code("cough"), code("chest pain")],
 ///     treatment: vec![code("benzonatate"), code("EKG")],
 ///     lab: vec![],
-/// };
+///,
+///     ..PerKind::default() };
 /// let mut writer = Writer::create(&folder, Overwrite::Refuse, vocabulary, vec!["died".into()])?;
 /// writer.write(&[Encounter {
 ///     id: EncounterId::new("stay-1"),
 ///     subject: SubjectId::new("patient-1"),
 ///     labels: vec![Some(false)],
-///     ..Encounter::new(PerKind { diagnosis: vec![1], treatment: vec![1], lab: vec![] })
+///     ..Encounter::new(PerKind { diagnosis: vec![1], treatment: vec![1], lab: vec![], ..PerKind::default() })
 /// }])?;
 /// let nothing = serde_json::json!({});
 /// writer.finish(Source { kind: "by hand".into(), settings: nothing.clone(), findings: nothing })?;
@@ -95,7 +96,8 @@ impl Dataset {
 
     fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
         let vocabulary = read_vocabulary(&folder.join(VOCABULARY), manifest.vocabulary)?;
-        let encounters = open_encounters(folder, &manifest.labels, manifest.encounters)?;
+        let has_context = manifest.vocabulary.context > 0;
+        let encounters = open_encounters(folder, &manifest.labels, has_context, manifest.encounters)?;
         Ok(Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters })
     }
 
@@ -157,8 +159,14 @@ impl Dataset {
 }
 
 /// The file of encounters in a folder, whose columns and number of rows are as they should be.
-pub(super) fn open_encounters(folder: &Path, labels: &[String], rows: u64) -> Result<Table> {
-    let encounters = Table::open(folder.join(ENCOUNTERS), &schema::encounters(labels), Some(rows))?;
+pub(super) fn open_encounters(
+    folder: &Path,
+    labels: &[String],
+    has_context: bool,
+    rows: u64,
+) -> Result<Table> {
+    let expected = schema::encounters(labels, has_context);
+    let encounters = Table::open(folder.join(ENCOUNTERS), &expected, Some(rows))?;
     for column in schema::optional_columns() {
         encounters.has(&column)?;
     }
@@ -363,7 +371,7 @@ pub(crate) fn read_vocabulary(path: &Path, sizes: PerKind<u64>) -> Result<Vocabu
         for row in 0..batch.num_rows() {
             let kind = CodeKind::ALL.into_iter().find(|kind| kind.name() == kinds.value(row));
             let Some(kind) = kind else {
-                return Err(bad_row("kind", (row, "expected diagnosis, treatment or lab".into())));
+                return Err(bad_row("kind", (row, "expected context, diagnosis, treatment or lab".into())));
             };
             if ids.value(row) as usize != vocabulary[kind].len() {
                 let problem = format!("ids of a kind count up from 0; expected {}", vocabulary[kind].len());
@@ -487,9 +495,12 @@ impl Decoder {
         let ids = column(batch, ENCOUNTER_ID).as_string::<i32>();
         let subjects = column(batch, SUBJECT_ID).as_string::<i32>();
         let starts = column(batch, START).as_primitive::<TimestampMicrosecondType>();
-        let mut codes = PerKind::try_from_fn(|kind| {
-            codes(column(batch, kind.name()), self.vocabulary[kind])
-                .map_err(|problem| bad_row(kind.name(), problem))
+        let mut codes = PerKind::try_from_fn(|kind| match batch.column_by_name(kind.name()) {
+            Some(column) => {
+                codes(column, self.vocabulary[kind]).map_err(|problem| bad_row(kind.name(), problem))
+            }
+            // The columns were checked: only that of context can be missing.
+            None => Ok(vec![Vec::new(); batch.num_rows()]),
         })?;
         let edges_of = |kinds: EdgeColumn| match self.edges {
             true => edges(column(batch, kinds.name), kinds, &codes)

@@ -49,6 +49,11 @@ fn list_of(data_type: DataType) -> DataType {
     DataType::List(element(data_type))
 }
 
+/// The column of a kind of code.
+fn codes(kind: CodeKind) -> Field {
+    Field::new(kind.name(), list_of(DataType::UInt32), false)
+}
+
 /// The columns that every dataset has.
 fn fixed_columns() -> Vec<Field> {
     let mut fields = vec![
@@ -56,14 +61,16 @@ fn fixed_columns() -> Vec<Field> {
         Field::new(SUBJECT_ID, DataType::Utf8, false),
         Field::new(START, DataType::Timestamp(TimeUnit::Microsecond, None), true),
     ];
-    fields.extend(CodeKind::ALL.map(|kind| Field::new(kind.name(), list_of(DataType::UInt32), false)));
+    fields.extend(CodeKind::OF_PAPER.map(codes));
     fields.extend([DIAGNOSIS_TREATMENT.field(), TREATMENT_LAB.field()]);
     fields
 }
 
-/// The columns of `encounters.parquet`: the fixed ones, then one nullable boolean per label.
-pub(super) fn encounters(labels: &[String]) -> Schema {
+/// The columns of `encounters.parquet`: the fixed ones, context if the vocabulary has any, then one nullable
+/// boolean per label.
+pub(super) fn encounters(labels: &[String], has_context: bool) -> Schema {
     let mut fields = fixed_columns();
+    fields.extend(has_context.then(|| codes(CodeKind::Context)));
     fields.extend(labels.iter().map(|label| Field::new(label, DataType::Boolean, true)));
     Schema::new(fields)
 }
@@ -80,8 +87,9 @@ pub(super) fn vocabulary() -> Schema {
 }
 
 /// The type of a column that need not be there.
-pub(super) fn optional_columns() -> [Field; 2] {
+pub(super) fn optional_columns() -> [Field; 3] {
     [
+        codes(CodeKind::Context),
         Field::new(PREDICTION_TIME, DataType::Timestamp(TimeUnit::Microsecond, None), true),
         Field::new(PART, DataType::Utf8, true),
     ]

@@ -56,7 +56,8 @@ impl Writer {
             vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
         }
         let folder = PendingFolder::create(path, overwrite, KIND)?;
-        let encounters = TableWriter::create(folder.path(), ENCOUNTERS, schema::encounters(&labels))?;
+        let schema = schema::encounters(&labels, !vocabulary.context.is_empty());
+        let encounters = TableWriter::create(folder.path(), ENCOUNTERS, schema)?;
         Ok(Writer {
             folder,
             encounters,
@@ -91,7 +92,7 @@ impl Writer {
             self.with_edges += u64::from(encounter.edges.is_some());
         }
         self.rows += encounters.len() as u64;
-        let columns = columns(encounters, self.labels.len());
+        let columns = columns(encounters, self.labels.len(), !self.vocabulary.context.is_empty());
         self.encounters.write(columns)
     }
 
@@ -213,19 +214,21 @@ fn write_error(path: &Path, error: ParquetError) -> Error {
     Error::Io { action: "write", path: path.to_owned(), source }
 }
 
-fn columns(encounters: &[Encounter], labels: usize) -> Vec<ArrayRef> {
+fn columns(encounters: &[Encounter], labels: usize, has_context: bool) -> Vec<ArrayRef> {
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.id.as_str()))),
         Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.subject.as_str()))),
         Arc::new(encounters.iter().map(|e| e.start).collect::<TimestampMicrosecondArray>()),
     ];
-    for kind in CodeKind::ALL {
+    let codes = |kind: CodeKind| {
         let codes = || encounters.iter().map(|e| &e.codes[kind]);
         let values = UInt32Array::from_iter_values(codes().flatten().copied());
-        columns.push(list(codes().map(Vec::len), Arc::new(values), None));
-    }
+        list(codes().map(Vec::len), Arc::new(values), None)
+    };
+    columns.extend(CodeKind::OF_PAPER.map(codes));
     columns.push(edge_column(encounters, DIAGNOSIS_TREATMENT, |edges| &edges.diagnosis_treatment));
     columns.push(edge_column(encounters, TREATMENT_LAB, |edges| &edges.treatment_lab));
+    columns.extend(has_context.then(|| codes(CodeKind::Context)));
     for label in 0..labels {
         let values = encounters.iter().map(|e| {
             assert_eq!(e.labels.len(), labels, "an encounter has one value for each label of its dataset");

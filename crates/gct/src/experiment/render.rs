@@ -123,8 +123,8 @@ fn ceiling(about: &About, question: &Question, metric: &str) -> Option<f64> {
 /// Table 1.
 fn counts(about: &About) -> Table {
     let statistics = &about.statistics;
-    let vocabulary = CodeKind::ALL.map(|kind| statistics.codes[kind].vocabulary.to_string());
-    let mean = CodeKind::ALL.map(|kind| format!("{:.2}", statistics.codes[kind].per_encounter));
+    let vocabulary = CodeKind::OF_PAPER.map(|kind| statistics.codes[kind].vocabulary.to_string());
+    let mean = CodeKind::OF_PAPER.map(|kind| format!("{:.2}", statistics.codes[kind].per_encounter));
     let ours = [statistics.encounters.to_string()].into_iter().chain(vocabulary).chain(mean);
     let papers = |(_, synthetic, eicu): paper::Count| match about.source.as_str() {
         "synthetic" => synthetic.to_owned(),

@@ -1,7 +1,7 @@
 //! An encounter as a graph: which nodes it has, which pairs may be connected (the paper's mask M), which are,
 //! and what a model says about them.
 //!
-//! Nodes are ordered visit, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is stored
+//! Nodes are ordered visit, context, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is stored
 //! row after row, so cell (i, j) is at `i * len + j`.
 //!
 //! Everything about the kinds of nodes stands here and in [`record`](crate::record), and no `match` on one
@@ -15,6 +15,7 @@ pub use structure::{Layer, LayerKind, Link, Node, Structure};
 
 use std::ops::Range;
 
+use gct_kernels::pairs::Pairs;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{CodeKind, Encounter, PerKind};
@@ -35,6 +36,7 @@ impl NodeKind {
     /// All kinds, from the visit down.
     pub const ALL: [NodeKind; 1 + CodeKind::ALL.len()] = [
         NodeKind::Visit,
+        NodeKind::Code(CodeKind::Context),
         NodeKind::Code(CodeKind::Diagnosis),
         NodeKind::Code(CodeKind::Treatment),
         NodeKind::Code(CodeKind::Lab),
@@ -60,7 +62,7 @@ impl NodeKind {
     fn parent(self) -> Option<NodeKind> {
         match self {
             NodeKind::Visit => None,
-            NodeKind::Code(CodeKind::Diagnosis) => Some(NodeKind::Visit),
+            NodeKind::Code(CodeKind::Context | CodeKind::Diagnosis) => Some(NodeKind::Visit),
             NodeKind::Code(CodeKind::Treatment) => Some(NodeKind::Code(CodeKind::Diagnosis)),
             NodeKind::Code(CodeKind::Lab) => Some(NodeKind::Code(CodeKind::Treatment)),
         }
@@ -98,6 +100,12 @@ impl NodeRanges {
         &self.sizes
     }
 
+    /// The pairs that M allows, as models mix along them.
+    pub(crate) fn pairs(&self) -> Pairs {
+        let parents = NodeKind::ALL.map(|kind| kind.parent().map(NodeKind::index));
+        Pairs::tree(&self.sizes, &parents)
+    }
+
     /// How many nodes there are, with the visit.
     #[allow(clippy::len_without_is_empty)] // There is always the visit.
     pub fn len(&self) -> usize {
@@ -126,8 +134,8 @@ impl NodeRanges {
         panic!("node {node} of {}", self.len());
     }
 
-    /// Whether M allows the pair: visit-diagnosis, diagnosis-treatment, treatment-lab, both ways, and a node
-    /// with itself.
+    /// Whether M allows the pair: visit-context, visit-diagnosis, diagnosis-treatment, treatment-lab, both
+    /// ways, and a node with itself.
     pub fn allowed(&self, i: usize, j: usize) -> bool {
         let [(a, _), (b, _)] = [i, j].map(|node| self.locate(node));
         i == j || a.parent() == Some(b) || b.parent() == Some(a)
@@ -138,9 +146,9 @@ impl NodeRanges {
 pub fn edges(encounter: &Encounter) -> Option<impl Iterator<Item = NodePair>> {
     let nodes = NodeRanges::of(encounter);
     let known = encounter.edges.as_ref()?;
-    let [diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
+    let [context, diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
     let (first_diagnosis, first_treatment, first_lab) = (diagnoses.start, treatments.start, labs.start);
-    let visit = diagnoses.map(|diagnosis| (0, diagnosis));
+    let visit = context.chain(diagnoses).map(|code| (0, code));
     let diagnosis_treatment = known.diagnosis_treatment.iter().map(move |edge| {
         (first_diagnosis + usize::from(edge.cause), first_treatment + usize::from(edge.effect))
     });
@@ -188,7 +196,12 @@ mod tests {
                 diagnosis_treatment: vec![Edge { cause: 0, effect: 1 }, Edge { cause: 1, effect: 1 }],
                 treatment_lab: vec![Edge { cause: 1, effect: 0 }],
             }),
-            ..Encounter::new(PerKind { diagnosis: vec![3, 7], treatment: vec![0, 9], lab: vec![4] })
+            ..Encounter::new(PerKind {
+                diagnosis: vec![3, 7],
+                treatment: vec![0, 9],
+                lab: vec![4],
+                ..PerKind::default()
+            })
         }
     }
 
@@ -209,8 +222,8 @@ mod tests {
     #[test]
     fn nodes_are_ordered_by_kind() {
         let ranges = NodeRanges::of(&encounter());
-        assert_eq!((ranges.sizes(), ranges.len()), (&[1, 2, 2, 1][..], 6));
-        assert_eq!(CodeKind::ALL.map(|kind| ranges.range(kind)), [1..3, 3..5, 5..6]);
+        assert_eq!((ranges.sizes(), ranges.len()), (&[1, 0, 2, 2, 1][..], 6));
+        assert_eq!(CodeKind::ALL.map(|kind| ranges.range(kind)), [1..1, 1..3, 3..5, 5..6]);
         assert_eq!(ranges.locate(0), (NodeKind::Visit, 0));
         assert_eq!(ranges.locate(4), (NodeKind::Code(CodeKind::Treatment), 1));
         assert_eq!(code_of(&encounter(), 4), Some((CodeKind::Treatment, 9)));
@@ -223,6 +236,20 @@ mod tests {
             .map(|i| (0..nodes.len()).map(|j| if nodes.allowed(i, j) { '#' } else { '.' }).collect())
             .collect();
         assert_eq!(rows, ["###...", "##.##.", "#.###.", ".###.#", ".##.##", "...###"]);
+    }
+
+    #[test]
+    fn context_is_connected_with_the_visit_alone() {
+        let codes = PerKind { context: vec![2, 5], ..encounter().codes };
+        let encounter = Encounter { codes, ..encounter() };
+        let nodes = NodeRanges::of(&encounter);
+        assert_eq!(code_of(&encounter, 2), Some((CodeKind::Context, 5)));
+        let rows: Vec<String> = (0..nodes.len())
+            .map(|i| (0..nodes.len()).map(|j| if nodes.allowed(i, j) { '#' } else { '.' }).collect())
+            .collect();
+        assert_eq!(rows[..4], ["#####...", "##......", "#.#.....", "#..#.##."]);
+        assert_eq!(edges(&encounter).unwrap().filter(|(i, _)| *i == 0).count(), 4);
+        assert!(edges(&encounter).unwrap().all(|(i, j)| nodes.allowed(i, j)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! e = s(E_d),   r = sum over the treatments of d of s(E_m)
-//! o = s(W_o (e + s(W_dm e + b_dm) * r) + b_o),   visit = sum of o over the diagnoses
+//! o = s(W_o (e + s(W_dm e + b_dm) * r) + b_o),   visit = sum of o over the diagnoses and the context
 //! ```
 //!
 //! | here | shape | |
@@ -12,7 +12,8 @@
 //! | `auxiliary.diagnosis.weight`, `.bias` and `auxiliary.treatment.*` | `[width, codes]`, `[codes]` | of the auxiliary loss |
 //!
 //! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is
-//! its weight, 0 leaves it out. It is the mean over the nodes of a batch. Labs have no part in it.
+//! its weight, 0 leaves it out. It is the mean over the nodes of a batch. Labs have no part in it. Context has
+//! no treatments, so its r is 0; the auxiliary loss does not ask for it.
 
 use gct_kernels::engine::{Columns, Engine, Linear, Reach};
 use gct_kernels::rows::Activation;
@@ -84,8 +85,8 @@ impl Mime {
         Ok(Mime { gate, out, auxiliary, rows, config: config.clone() })
     }
 
-    /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses mean
-    /// anything. `orders` and `members` are the pair numbers of [`orders`] and [`members`].
+    /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses
+    /// and context mean anything. `orders` and `members` are the pair numbers of [`orders`] and [`members`].
     pub(super) fn forward<E: Engine>(
         &self,
         engine: &mut E,
@@ -160,9 +161,11 @@ pub(super) fn orders(example: &Example) -> Vec<f32> {
     matrix
 }
 
-/// 1 from the visit to each of its diagnoses, row after row.
+/// 1 from the visit to each of its diagnoses and its context, row after row.
 pub(super) fn members(example: &Example) -> Vec<f32> {
     let mut matrix = vec![0.0; example.nodes() * example.nodes()];
-    matrix[example.range(CodeKind::Diagnosis)].fill(1.0);
+    for kind in [CodeKind::Context, CodeKind::Diagnosis] {
+        matrix[example.range(kind)].fill(1.0);
+    }
     matrix
 }

@@ -69,11 +69,11 @@ pub use transformer::TransformerConfig;
 /// use gct::record::{Encounter, PerKind};
 ///
 /// // A vocabulary of six diagnoses, four treatments and two labs, and one encounter to count.
-/// let encounter = Encounter::new(PerKind { diagnosis: vec![0, 5], treatment: vec![3], lab: vec![1] });
-/// let mut counter = Counter::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
+/// let encounter = Encounter::new(PerKind { diagnosis: vec![0, 5], treatment: vec![3], lab: vec![1], ..PerKind::default() });
+/// let mut counter = Counter::new(PerKind { diagnosis: 6, treatment: 4, lab: 2, ..PerKind::default() });
 /// counter.add(&encounter);
 /// let (prior, settings) = (counter.finish(), PriorSettings::default());
-/// let rows = EmbeddingRows::new(PerKind { diagnosis: 6, treatment: 4, lab: 2 });
+/// let rows = EmbeddingRows::new(PerKind { diagnosis: 6, treatment: 4, lab: 2, ..PerKind::default() });
 /// let encoding = Encoding { rows, prior: &prior, settings: &settings };
 ///
 /// let model = Model::<f32>::new(&Config::named("gct")?, &HeadConfig::HiddenDiagnosis, rows, 0)?;

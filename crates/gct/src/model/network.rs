@@ -177,7 +177,8 @@ impl Network {
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
             if let Some(decoder) = self.head.decoder() {
-                let sizes: Vec<&[usize]> = examples.iter().map(|example| example.ranges.sizes()).collect();
+                let groups = Head::groups(decoder, examples);
+                let sizes: Vec<&[usize]> = groups.iter().map(Vec::as_slice).collect();
                 return tape.edge_logits(&nodes.vectors.nodes, decoder, &sizes);
             }
             let logits = self.head.logits(tape, &nodes.vectors, examples);

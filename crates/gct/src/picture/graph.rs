@@ -24,7 +24,8 @@ pub struct Graph {
     pub left_out: usize,
 }
 
-/// Draws who attends to whom in one layer, in columns from the visit to the labs.
+/// Draws who attends to whom in one layer, in columns from the visit to the labs. Context, where there is
+/// any, stands on the other side of the visit.
 ///
 /// A line is as wide and as dark as the larger of the attentions that its two ends give each other. Not as
 /// their mean: a treatment of many labs gives little to each, and directed attention lets only one end look,
@@ -57,9 +58,10 @@ pub fn graph(structure: &Structure, layer: usize) -> Graph {
         heading: &format!("Who attends to whom: {name}"),
         note: &note,
         description: &format!(
-            "{} nodes in four columns, visit, diagnoses, treatments and labs, and {} lines between them by \
-             their attention in {name}.",
+            "{} nodes in {}, diagnoses, treatments and labs, and {} lines between them by their attention \
+             in {name}.",
             structure.nodes.len(),
+            if plan.columns.len() > 4 { "five columns, context, visit" } else { "four columns, visit" },
             links.len()
         ),
         legend: legend(structure.edges.is_some(), strongest),
@@ -103,7 +105,9 @@ impl<'a> Plan<'a> {
         let gap = (height * 0.3).clamp(150.0, 320.0);
         let (mut columns, mut heights) = (Vec::new(), vec![0.0; structure.nodes.len()]);
         let mut left = 0.0;
-        for kind in NodeKind::ALL {
+        let [visit, context, others @ ..] = NodeKind::ALL;
+        let has_context = of_kind(context).next().is_some();
+        for kind in has_context.then_some(context).into_iter().chain([visit]).chain(others) {
             let nodes: Vec<usize> = of_kind(kind).collect();
             for (position, &node) in nodes.iter().enumerate() {
                 heights[node] = HEAD + (position as f64 + 0.5) * height / nodes.len() as f64;
@@ -140,7 +144,8 @@ impl<'a> Plan<'a> {
     }
 
     fn column(&self, node: usize) -> &Column {
-        &self.columns[self.structure.nodes[node].kind.index()]
+        let kind = self.structure.nodes[node].kind;
+        self.columns.iter().find(|column| column.kind == kind).expect("every node is in a column")
     }
 
     fn lines(&self, links: &[DrawnLink], strongest: f64) -> Vec<Element> {
@@ -160,6 +165,7 @@ impl<'a> Plan<'a> {
     }
 
     fn path(&self, (a, b): NodePair) -> String {
+        let (a, b) = if self.column(a).left <= self.column(b).left { (a, b) } else { (b, a) };
         let (from, to) = (self.column(a), self.column(b));
         let (y1, y2) = (self.heights[a], self.heights[b]);
         let [x1, bend, x2] = match from.kind == to.kind {

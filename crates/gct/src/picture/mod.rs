@@ -23,6 +23,7 @@ use crate::record::CodeKind;
 fn heading(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Visit => "visit",
+        NodeKind::Code(CodeKind::Context) => "context",
         NodeKind::Code(CodeKind::Diagnosis) => "diagnoses",
         NodeKind::Code(CodeKind::Treatment) => "treatments",
         NodeKind::Code(CodeKind::Lab) => "labs",

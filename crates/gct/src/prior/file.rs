@@ -63,7 +63,7 @@ impl Prior {
         let pairs = match kind {
             CodeKind::Diagnosis => &self.diagnosis_treatment,
             CodeKind::Treatment => &self.treatment_lab,
-            CodeKind::Lab => return rows,
+            CodeKind::Context | CodeKind::Lab => return rows,
         };
         for id in 0..self.codes[kind].len() as u32 {
             let pair = |at: usize| Row {
@@ -139,7 +139,7 @@ impl Prior {
         let pairs = match row.kind {
             CodeKind::Diagnosis => &mut self.diagnosis_treatment,
             CodeKind::Treatment => &mut self.treatment_lab,
-            CodeKind::Lab => return None,
+            CodeKind::Context | CodeKind::Lab => return None,
         };
         let cause = row.id as usize;
         let known = cause < self.codes[row.kind].len() && cause + 1 >= pairs.starts.len();
@@ -180,7 +180,7 @@ fn rows(batch: &RecordBatch, cells: Cells) -> Result<Vec<Row>, (usize, &'static 
             return Err((row, "strength", "expected a number from 0 to 1"));
         }
         Ok(Row {
-            kind: kind.ok_or((row, "kind", "expected diagnosis, treatment or lab"))?,
+            kind: kind.ok_or((row, "kind", "expected context, diagnosis, treatment or lab"))?,
             id: ids.value(row),
             effect: effects.is_valid(row).then(|| effects.value(row)),
             count: counts.value(row),
@@ -204,18 +204,19 @@ mod tests {
     }
 
     fn round_trip(cells: Cells) {
-        let mut counter = Counter::new(PerKind { diagnosis: 4, treatment: 3, lab: 2 }).for_cells(cells);
+        let mut counter = Counter::new(PerKind { diagnosis: 4, treatment: 3, lab: 2, ..PerKind::default() })
+            .for_cells(cells);
         for codes in
             [[vec![0, 2], vec![1], vec![0, 1]], [vec![2], vec![0, 1], vec![]], [vec![3], vec![], vec![1]]]
         {
             let [diagnosis, treatment, lab] = codes;
-            counter.add(&Encounter::new(PerKind { diagnosis, treatment, lab }));
+            counter.add(&Encounter::new(PerKind { diagnosis, treatment, lab, ..PerKind::default() }));
         }
         let prior = counter.finish();
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("prior.parquet");
         prior.save(&path, cells).unwrap();
-        let sizes = PerKind { diagnosis: 4, treatment: 3, lab: 2 };
+        let sizes = PerKind { diagnosis: 4, treatment: 3, lab: 2, ..PerKind::default() };
         assert_eq!(Prior::load(&path, sizes, 3, cells).unwrap(), prior);
         let other = PerKind { diagnosis: 5, ..sizes };
         assert!(Prior::load(&path, other, 3, cells).unwrap_err().to_string().contains("another vocabulary"));

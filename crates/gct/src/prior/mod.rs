@@ -142,9 +142,9 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
 /// use gct::record::{Encounter, PerKind};
 ///
 /// let encounter = |treatment: &[u32]| {
-///     Encounter::new(PerKind { diagnosis: vec![0], treatment: treatment.to_vec(), lab: vec![] })
+///     Encounter::new(PerKind { diagnosis: vec![0], treatment: treatment.to_vec(), lab: vec![], ..PerKind::default() })
 /// };
-/// let mut counter = Counter::new(PerKind { diagnosis: 1, treatment: 2, lab: 0 });
+/// let mut counter = Counter::new(PerKind { diagnosis: 1, treatment: 2, lab: 0, ..PerKind::default() });
 /// counter.add(&encounter(&[0]));
 /// counter.add(&encounter(&[0, 1]));
 /// let prior = counter.finish();
@@ -320,8 +320,8 @@ impl Prior {
     /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`NodeRanges`].
     ///
     /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what
-    /// [`Cells`] say; visit-diagnosis cells and the diagonal are a scalar; all else is zero. Rows are then
-    /// scaled to sum to 1.
+    /// [`Cells`] say; visit-diagnosis and visit-context cells and the diagonal are a scalar; all else is zero.
+    /// Rows are then scaled to sum to 1.
     ///
     /// # Panics
     /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were
@@ -329,15 +329,15 @@ impl Prior {
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
         let nodes = NodeRanges::of(encounter);
         let len = nodes.len();
-        let [diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
+        let [context, diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
         let mut matrix = vec![0.0f32; len * len];
 
         for node in 0..len {
             matrix[node * len + node] = settings.scalar;
         }
-        for diagnosis in diagnoses.clone() {
-            matrix[diagnosis] = settings.scalar;
-            matrix[diagnosis * len] = settings.scalar;
+        for code in context.chain(diagnoses.clone()) {
+            matrix[code] = settings.scalar;
+            matrix[code * len] = settings.scalar;
         }
         let blocks = [
             (
@@ -507,12 +507,17 @@ mod tests {
     use super::*;
 
     fn encounter(diagnosis: &[u32], treatment: &[u32], lab: &[u32]) -> Encounter {
-        Encounter::new(PerKind { diagnosis: diagnosis.into(), treatment: treatment.into(), lab: lab.into() })
+        Encounter::new(PerKind {
+            diagnosis: diagnosis.into(),
+            treatment: treatment.into(),
+            lab: lab.into(),
+            ..PerKind::default()
+        })
     }
 
     /// Four encounters: diagnosis 0 is in all, treatment 0 in three of them, lab 0 in one.
     fn prior() -> Prior {
-        let mut counter = Counter::new(PerKind { diagnosis: 3, treatment: 2, lab: 1 });
+        let mut counter = Counter::new(PerKind { diagnosis: 3, treatment: 2, lab: 1, ..PerKind::default() });
         counter.add(&encounter(&[0], &[0], &[0]));
         counter.add(&encounter(&[0, 1], &[0], &[]));
         counter.add(&encounter(&[0], &[0, 1], &[]));
@@ -573,6 +578,36 @@ mod tests {
     }
 
     #[test]
+    fn context_gets_the_scalar_and_no_conditional_probability() {
+        let mut counter = Counter::new(PerKind { context: 2, diagnosis: 1, treatment: 1, lab: 0 });
+        let encounter = |context: &[u32]| {
+            Encounter::new(PerKind {
+                context: context.into(),
+                diagnosis: vec![0],
+                treatment: vec![0],
+                ..PerKind::default()
+            })
+        };
+        counter.add(&encounter(&[0, 1]));
+        let prior = counter.finish();
+        assert_eq!(prior.conditionals().count(), 2);
+        // Nodes: visit, context, diagnosis, treatment.
+        let matrix = prior.matrix(&encounter(&[1]), &MatrixSettings::default());
+        assert_eq!(
+            rows(&matrix, 4),
+            [
+                [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0],
+                [0.5, 0.5, 0.0, 0.0],
+                [0.25, 0.0, 0.25, 0.5],
+                [0.0, 0.0, 1.0 / 1.5, 0.5 / 1.5],
+            ]
+        );
+        let hidden = Some(Hidden { position: 0, rule: HiddenRule::KeepVisitAndSelf });
+        let matrix = prior.matrix(&encounter(&[1]), &MatrixSettings { hidden, ..MatrixSettings::default() });
+        assert_eq!(rows(&matrix, 4)[2], [0.5, 0.0, 0.5, 0.0]);
+    }
+
+    #[test]
     fn a_hidden_diagnosis_keeps_its_visit_and_self_cells() {
         let hidden = Some(Hidden { position: 0, rule: HiddenRule::KeepVisitAndSelf });
         let matrix = prior()
@@ -628,7 +663,7 @@ mod tests {
         let GoldenCounts { cD, cM, cL, DM, ML } = golden.counts;
         let prior = Prior {
             encounters: 0,
-            codes: PerKind { diagnosis: cD, treatment: cM, lab: cL },
+            codes: PerKind { diagnosis: cD, treatment: cM, lab: cL, ..PerKind::default() },
             diagnosis_treatment: pairs(&DM),
             treatment_lab: pairs(&ML),
         };
@@ -638,6 +673,7 @@ mod tests {
                 diagnosis: visit.dx.clone(),
                 treatment: visit.proc.clone(),
                 lab: visit.lab.clone(),
+                ..PerKind::default()
             };
             let encounter = Encounter { codes, ..Encounter::new(PerKind::default()) };
             let hide = |rule| Some(Hidden { position: visit.mask_pos - 1, rule });

@@ -168,13 +168,13 @@ impl<'a> Reading<'a> {
         count: u32,
         given_count: u32,
     ) -> Result<(), (&'static str, &'static str)> {
-        use CodeKind::{Diagnosis, Lab, Treatment};
+        use CodeKind::{Context, Diagnosis, Lab, Treatment};
         let (pairs, cause, effect) = match (given.0, code.0) {
             (Diagnosis, Treatment) => (&mut self.counter.diagnosis_treatment, given.1, code.1),
             (Treatment, Diagnosis) => (&mut self.counter.diagnosis_treatment, code.1, given.1),
             (Treatment, Lab) => (&mut self.counter.treatment_lab, given.1, code.1),
             (Lab, Treatment) => (&mut self.counter.treatment_lab, code.1, given.1),
-            (Diagnosis | Lab, Diagnosis | Lab) | (Treatment, Treatment) => {
+            (Diagnosis | Lab, Diagnosis | Lab) | (Treatment, Treatment) | (Context, _) | (_, Context) => {
                 return Err(("kind", "expected a kind next to that of the given code"));
             }
         };
@@ -203,15 +203,15 @@ mod tests {
             let code = |code: &&str| Code { code: (*code).into(), description: None, count: 1 };
             codes.iter().map(code).collect()
         });
-        PerKind { diagnosis, treatment, lab }
+        PerKind { diagnosis, treatment, lab, ..PerKind::default() }
     }
 
     fn prior() -> Prior {
-        let mut counter = Counter::new(PerKind { diagnosis: 2, treatment: 2, lab: 1 });
+        let mut counter = Counter::new(PerKind { diagnosis: 2, treatment: 2, lab: 1, ..PerKind::default() });
         for [diagnosis, treatment, lab] in
             [[vec![0], vec![0], vec![0]], [vec![0, 1], vec![1], vec![]], [vec![1], vec![0, 1], vec![0]]]
         {
-            counter.add(&Encounter::new(PerKind { diagnosis, treatment, lab }));
+            counter.add(&Encounter::new(PerKind { diagnosis, treatment, lab, ..PerKind::default() }));
         }
         counter.finish()
     }

@@ -9,7 +9,7 @@ use gct_kernels::engine::{Connected, DecoderParameters, Engine};
 use super::answer::{Answer, probability};
 use super::head::HeadConfig;
 use super::table::{Column, Keys, TableOptions};
-use crate::batch::Example;
+use crate::batch::{EmbeddingRows, Example};
 use crate::graph::{self, Link, NodeKind, NodeRanges};
 use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
@@ -18,8 +18,25 @@ use crate::sample::Sample;
 /// 100 pairs are connected.
 pub(super) const HEAD: HeadConfig = HeadConfig::Edges { initial_bias: -3.0, kinds: true };
 
-/// Of visit, diagnosis, treatment and lab, each with each and with itself.
-pub(super) const PAIRS_OF_KINDS: usize = (CodeKind::ALL.len() + 1) * (CodeKind::ALL.len() + 2) / 2;
+/// How many pairs the kinds of nodes make, each with each and with itself. Those of the paper make 10; if the
+/// vocabulary has context, they are 15.
+pub(super) fn pairs_of_kinds(rows: EmbeddingRows) -> usize {
+    let kinds = NodeKind::ALL.len() - usize::from(rows.codes(CodeKind::Context) == 0);
+    kinds * (kinds + 1) / 2
+}
+
+/// The sizes of the groups of nodes that a decoder has biases for, for each example. A decoder that was made
+/// without context knows nothing of its group, which is then empty.
+pub(super) fn groups(decoder: Option<DecoderParameters>, examples: &[Example]) -> Vec<Vec<usize>> {
+    let all = NodeKind::ALL.len();
+    let has_context = decoder.is_some_and(|decoder| decoder.bias.len == all * (all + 1) / 2);
+    let is_known = |kind: NodeKind| has_context || kind != NodeKind::Code(CodeKind::Context);
+    let known = |example: &Example| {
+        let sizes = NodeKind::ALL.into_iter().zip(example.ranges.sizes());
+        sizes.filter(|(kind, _)| is_known(*kind)).map(|(_, size)| *size).collect()
+    };
+    examples.iter().map(known).collect()
+}
 
 /// How many ordered pairs the nodes of these examples make: the terms of the loss.
 pub(super) fn terms(examples: &[Example]) -> usize {
@@ -34,9 +51,9 @@ pub(super) fn loss<E: Engine>(
     examples: &[Example],
     share: f64,
 ) -> f64 {
-    let graphs: Vec<Connected<'_>> = examples
-        .iter()
-        .map(|example| Connected { sizes: example.ranges.sizes(), edges: example.known_edges() })
+    let groups = groups(decoder, examples);
+    let graphs: Vec<Connected<'_>> = (examples.iter().zip(&groups))
+        .map(|(example, sizes)| Connected { sizes, edges: example.known_edges() })
         .collect();
     engine.edge_loss(nodes, decoder, &graphs, share)
 }
@@ -79,7 +96,7 @@ fn name<'a>(encounter: &Encounter, node: usize, vocabulary: &'a Vocabulary) -> (
 }
 
 /// The pairs of codes that a model finds connected, the most probable first, at most so many. The visit is
-/// connected with all diagnoses, so its pairs say nothing, and they would all come first.
+/// connected with all diagnoses and all context, so its pairs say nothing, and they would all come first.
 pub(super) fn answers(
     sample: &Sample<'_>,
     logits: &[f32],
@@ -105,8 +122,8 @@ pub(super) fn answers(
     connected.iter().take(most).map(answer).collect()
 }
 
-/// A row per encounter and pair that may be connected: a visit and a diagnosis, a diagnosis and a treatment,
-/// a treatment and a lab.
+/// A row per encounter and pair that may be connected: a visit and a diagnosis or context, a diagnosis and a
+/// treatment, a treatment and a lab.
 pub(crate) struct Table<'a> {
     vocabulary: &'a Vocabulary,
     min_probability: f64,
@@ -175,11 +192,19 @@ mod tests {
 
     #[test]
     fn connected_pairs_are_of_codes_and_the_most_probable_come_first() {
-        let encounter =
-            Encounter::new(PerKind { diagnosis: vec![0], treatment: vec![0, 1], lab: Vec::new() });
+        let encounter = Encounter::new(PerKind {
+            diagnosis: vec![0],
+            treatment: vec![0, 1],
+            lab: Vec::new(),
+            ..PerKind::default()
+        });
         let code = |code: &str| Code { code: code.into(), description: None, count: 1 };
-        let vocabulary =
-            PerKind { diagnosis: vec![code("D")], treatment: vec![code("T"), code("U")], lab: vec![] };
+        let vocabulary = PerKind {
+            diagnosis: vec![code("D")],
+            treatment: vec![code("T"), code("U")],
+            lab: vec![],
+            ..PerKind::default()
+        };
         // Visit with each; the diagnosis with each treatment; these with each other, which nothing connects.
         let logits = [9.0, 8.0, 7.0, 0.5, 1.5, 6.0];
         let found = |most: usize| -> Vec<String> {

@@ -115,7 +115,7 @@ impl Head {
         match head {
             HeadConfig::Edges { initial_bias, kinds } => {
                 let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
-                let biases = if *kinds { edges::PAIRS_OF_KINDS } else { 1 };
+                let biases = if *kinds { edges::pairs_of_kinds(rows) } else { 1 };
                 let bias = parameters.vector("head.bias", biases, *initial_bias);
                 Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
             }
@@ -173,6 +173,11 @@ impl Head {
             Head::Edges(decoder) => Some(*decoder),
             Head::Labels(_) | Head::HiddenDiagnosis { .. } => None,
         }
+    }
+
+    /// The sizes of each example's groups of nodes, as the decoder of edges knows them.
+    pub(crate) fn groups(decoder: Option<DecoderParameters>, examples: &[Example]) -> Vec<Vec<usize>> {
+        edges::groups(decoder, examples)
     }
 
     /// The logits of each visit, or of each hidden diagnosis; `None` for edges.

@@ -101,11 +101,16 @@ mod tests {
 
     /// The visit (0), a diagnosis (1), two treatments (2, 3), a lab (4).
     fn encounter() -> Encounter {
-        Encounter::new(PerKind { diagnosis: vec![7], treatment: vec![1, 2], lab: vec![5] })
+        Encounter::new(PerKind {
+            diagnosis: vec![7],
+            treatment: vec![1, 2],
+            lab: vec![5],
+            ..PerKind::default()
+        })
     }
 
     fn code(kind: CodeKind, id: u32) -> u32 {
-        100 * kind as u32 + id
+        100 * (kind as u32 - CodeKind::Diagnosis as u32) + id
     }
 
     #[test]

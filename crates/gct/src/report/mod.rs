@@ -24,7 +24,7 @@ pub use map::Map;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
-use crate::graph::{LayerKind, NodeKind};
+use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
 use crate::metric::{Bootstrap, Curves, Scores};
@@ -440,7 +440,7 @@ impl Told {
         let encounters = run.manifest().dataset.encounters;
         for ((kind, id), count) in self.codes.iter().zip(&self.counts) {
             let code = &run.vocabulary()[*kind][*id as usize];
-            names.kind.push(NodeKind::Code(*kind).index() as u8);
+            names.kind.push(number_on_page(*kind));
             names.code.push(code.code.clone());
             names.description.push(code.description.clone());
             names.count.push(cells::is_told(*count, encounters, self.min_cell).then_some(*count));
@@ -458,6 +458,16 @@ impl Told {
             wholes.iter().all(is_told).then_some(CodeLink { cause, effect, ..link })
         };
         links.into_iter().filter_map(link).collect()
+    }
+}
+
+/// The number of a kind of code on the page: its index in `KINDS` of `page/data.js`, where the visit is 0.
+fn number_on_page(kind: CodeKind) -> u8 {
+    match kind {
+        CodeKind::Diagnosis => 1,
+        CodeKind::Treatment => 2,
+        CodeKind::Lab => 3,
+        CodeKind::Context => 4,
     }
 }
 

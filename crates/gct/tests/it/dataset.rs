@@ -324,7 +324,12 @@ fn any_encounter() -> impl Strategy<Value = gct::record::Encounter> {
                     treatment_lab: subset(&codes.1, &codes.2, mr),
                 }),
                 labels,
-                ..Encounter::new(PerKind { diagnosis: codes.0, treatment: codes.1, lab: codes.2 })
+                ..Encounter::new(PerKind {
+                    diagnosis: codes.0,
+                    treatment: codes.1,
+                    lab: codes.2,
+                    ..PerKind::default()
+                })
             }
         },
     )

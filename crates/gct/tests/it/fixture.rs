@@ -17,6 +17,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
         diagnosis: codes(&["cough", "fever", "chest pain"]),
         treatment: codes(&["benzonatate", "acetaminophen", "EKG", "x-ray"]),
         lab: codes(&["troponin high", "troponin low"]),
+        ..PerKind::default()
     }
 }
 
@@ -30,6 +31,7 @@ pub(crate) fn encounters() -> Vec<Encounter> {
             diagnosis: diagnosis.into(),
             treatment: treatment.into(),
             lab: lab.into(),
+            ..PerKind::default()
         })
     };
     let mut all = vec![

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
 mod belonging;
+mod context;
 mod dataset;
 mod fixture;
 mod memory;

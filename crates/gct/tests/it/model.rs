@@ -21,18 +21,36 @@ fn encounters(count: usize) -> Vec<Encounter> {
     all
 }
 
+/// As many codes of each kind as the synthetic generator has, and no context.
 fn rows() -> EmbeddingRows {
-    EmbeddingRows::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 })
+    rows_with(0)
+}
+
+fn rows_with(context: u32) -> EmbeddingRows {
+    EmbeddingRows::new(PerKind { context, diagnosis: 1000, treatment: 1000, lab: 1000 })
 }
 
 /// The encounters as examples, with a diagnosis hidden if asked for.
 fn examples(encounters: &[Encounter], hide: bool) -> Vec<Example> {
-    let mut counter = Counter::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 });
+    examples_with(rows(), encounters, hide)
+}
+
+fn examples_with(rows: EmbeddingRows, encounters: &[Encounter], hide: bool) -> Vec<Example> {
+    let mut counter = Counter::new(PerKind::from_fn(|kind| rows.codes(kind)));
     encounters.iter().for_each(|encounter| counter.add(encounter));
     let prior = counter.finish();
     let hidden = hide.then_some(Hidden { position: 0, rule: HiddenRule::default() });
     let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
-    encounters.iter().map(|encounter| Example::new(encounter, rows(), &prior, &settings)).collect()
+    encounters.iter().map(|encounter| Example::new(encounter, rows, &prior, &settings)).collect()
+}
+
+/// The encounters with one or two of five codes of context.
+fn with_context(mut encounters: Vec<Encounter>) -> Vec<Encounter> {
+    for (number, encounter) in (0u32..).zip(&mut encounters) {
+        encounter.codes.context =
+            if number % 3 == 0 { vec![4] } else { vec![number % 2, 2 + number % 3 / 2] };
+    }
+    encounters
 }
 
 /// The examples with two labels, of which some are not known, if these are learned.
@@ -116,6 +134,59 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
             }
         }
     }
+}
+
+#[test]
+fn every_model_learns_every_task_with_context() {
+    let encounters = with_context(encounters(12));
+    for name in Config::NAMES {
+        for head in heads(name) {
+            let hide = head == HeadConfig::HiddenDiagnosis;
+            let examples = with_labels(&head, examples_with(rows_with(5), &encounters, hide));
+            let model = Model::<f32>::new(&small(name, 0.1), &head, rows_with(5), 7).unwrap();
+            let mut learner = TapeLearner::new(model);
+            let evaluate =
+                |model: &Model<f32>| model.frozen().evaluate(&examples, &Scratch::default()).prediction;
+            let before = evaluate(learner.model());
+            for step in 0..30 {
+                learner.step(&examples, Learning::new(3e-3, step));
+            }
+            let after = evaluate(learner.model());
+            assert!(after < before, "{name} {head:?} learns: {before} to {after}");
+        }
+    }
+}
+
+#[test]
+fn context_changes_the_vector_of_the_visit() {
+    let encounters = with_context(encounters(2));
+    let other = |mut encounter: Encounter| {
+        encounter.codes.context = vec![1];
+        encounter
+    };
+    let others: Vec<Encounter> = encounters.iter().cloned().map(other).collect();
+    for name in Config::NAMES {
+        let head = HeadConfig::Labels { count: 1 };
+        let model = Model::<f64>::new(&small(name, 0.0), &head, rows_with(5), 3).unwrap();
+        let visits = |encounters: &[Encounter]| {
+            let examples = examples_with(rows_with(5), encounters, false);
+            model.look(&examples[..1], |view| view.visits().to_vec())
+        };
+        let (one, another) = (visits(&encounters), visits(&others));
+        assert!(one.iter().zip(&another).any(|(a, b)| (a - b).abs() > 1e-6), "{name}");
+    }
+}
+
+#[test]
+fn a_vocabulary_without_context_makes_the_weights_that_there_were() {
+    let edges = HeadConfig::Edges { initial_bias: -3.0, kinds: true };
+    let shape = |context: u32, of: &str| {
+        let model = Model::<f32>::new(&small("gct", 0.0), &edges, rows_with(context), 7).unwrap();
+        let named = model.parameters().named().iter().find(|parameter| parameter.name == of).cloned();
+        named.map(|parameter| parameter.len())
+    };
+    assert_eq!([shape(0, "embedding"), shape(5, "embedding")], [Some(3002 * 16), Some(3007 * 16)]);
+    assert_eq!([shape(0, "head.bias"), shape(5, "head.bias")], [Some(10), Some(15)]);
 }
 
 #[test]
@@ -251,7 +322,7 @@ fn what_needs_edges_is_refused_on_data_without_them() {
 
 #[test]
 fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
-    let examples = examples(&encounters(2), false);
+    let examples = examples_with(rows_with(5), &with_context(encounters(2)), false);
     let nodes = examples.iter().map(Example::nodes).sum();
     let pass =
         Pass { dropout_key: None, batch_nodes: nodes, batch_terms: 50, first_node: 0, regularizes: true };
@@ -260,9 +331,13 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
         let mut config = serde_json::to_value(small("gct", 0.0)).unwrap();
         (config["regularization"], config["regularizer"]) = (3.0.into(), regularizer.into());
         let config: Config = serde_json::from_value(config).unwrap();
-        let mut model =
-            Model::<f64>::new(&config, &HeadConfig::Edges { initial_bias: -2.0, kinds: true }, rows(), 5)
-                .unwrap();
+        let mut model = Model::<f64>::new(
+            &config,
+            &HeadConfig::Edges { initial_bias: -2.0, kinds: true },
+            rows_with(5),
+            5,
+        )
+        .unwrap();
         let play = |model: &Model<f64>, gradients: Option<&mut [f64]>| {
             let outcome = model.play(&examples, pass, &mut Pool::default(), gradients);
             (outcome.prediction + 3.0 * outcome.regularizer, outcome.regularizer)
@@ -294,7 +369,8 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
 #[test]
 fn a_row_of_zeros_in_p_does_no_harm() {
     let encounters = encounters(3);
-    let mut counter = Counter::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 });
+    let mut counter =
+        Counter::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000, ..PerKind::default() });
     encounters.iter().for_each(|encounter| counter.add(encounter));
     let (prior, hidden) = (counter.finish(), Some(Hidden { position: 0, rule: HiddenRule::AllZero }));
     let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
@@ -325,9 +401,12 @@ fn labels_of_the_wrong_number_are_not_learned_from() {
 fn computing_only_what_is_needed_changes_no_logit() {
     let encounters = encounters(9);
     for name in Config::NAMES {
-        for head in [HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis] {
-            let examples = examples(&encounters, head == HeadConfig::HiddenDiagnosis);
-            let model = Model::<f64>::new(&small(name, 0.1), &head, rows(), 3).unwrap().frozen();
+        let heads = [HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
+        for (head, context) in heads.into_iter().flat_map(|head| [(head.clone(), 0), (head, 5)]) {
+            let encounters = if context > 0 { with_context(encounters.clone()) } else { encounters.clone() };
+            let rows = rows_with(context);
+            let examples = examples_with(rows, &encounters, head == HeadConfig::HiddenDiagnosis);
+            let model = Model::<f64>::new(&small(name, 0.1), &head, rows, 3).unwrap().frozen();
             let all = model.look(&examples, |view| view.logits().unwrap().to_vec());
             let needed = model.answers(&examples, &mut Pool::default()).concat();
             assert_eq!(all.len(), needed.len());
@@ -368,12 +447,14 @@ fn seen<T: Number>(view: &Activations<'_, T>) -> Vec<f64> {
     all.chain(attentions).map(Number::f64).collect()
 }
 
-fn a_frozen_model_is_the_same<T: Number>(tolerance: f64) {
-    let encounters = encounters(7);
+fn a_frozen_model_is_the_same<T: Number>(tolerance: f64, context: u32) {
+    let (encounters, rows) = (encounters(7), rows_with(context));
+    let encounters = if context > 0 { with_context(encounters) } else { encounters };
     for config in with_options() {
         for head in heads(config.name()) {
-            let examples = with_labels(&head, examples(&encounters, head == HeadConfig::HiddenDiagnosis));
-            let mut learner = TapeLearner::new(Model::<T>::new(&config, &head, rows(), 7).unwrap());
+            let hide = head == HeadConfig::HiddenDiagnosis;
+            let examples = with_labels(&head, examples_with(rows, &encounters, hide));
+            let mut learner = TapeLearner::new(Model::<T>::new(&config, &head, rows, 7).unwrap());
             // So that no bias is 0 and no gain is 1.
             for step in 0..5 {
                 learner.step(&examples, Learning::new(3e-3, step));
@@ -395,12 +476,17 @@ fn a_frozen_model_is_the_same<T: Number>(tolerance: f64) {
 
 #[test]
 fn a_frozen_model_is_the_same_in_single_precision() {
-    a_frozen_model_is_the_same::<f32>(1e-4);
+    a_frozen_model_is_the_same::<f32>(1e-4, 0);
 }
 
 #[test]
 fn a_frozen_model_is_the_same_in_double_precision() {
-    a_frozen_model_is_the_same::<f64>(1e-9);
+    a_frozen_model_is_the_same::<f64>(1e-9, 0);
+}
+
+#[test]
+fn a_frozen_model_is_the_same_with_context() {
+    a_frozen_model_is_the_same::<f64>(1e-9, 5);
 }
 
 #[test]

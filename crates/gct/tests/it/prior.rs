@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::fixture;
 
-const SIZES: PerKind<usize> = PerKind { diagnosis: 6, treatment: 7, lab: 5 };
+const SIZES: PerKind<usize> = PerKind { diagnosis: 6, treatment: 7, lab: 5, context: 0 };
 
 fn any_codes() -> impl Strategy<Value = PerKind<Vec<u32>>> {
     let codes = |size: usize| {
@@ -21,7 +21,7 @@ fn any_codes() -> impl Strategy<Value = PerKind<Vec<u32>>> {
             .prop_map(|ids| ids.into_iter().collect::<Vec<u32>>())
     };
     (codes(SIZES.diagnosis), codes(SIZES.treatment), codes(SIZES.lab))
-        .prop_map(|(diagnosis, treatment, lab)| PerKind { diagnosis, treatment, lab })
+        .prop_map(|(diagnosis, treatment, lab)| PerKind { diagnosis, treatment, lab, ..PerKind::default() })
 }
 
 fn encounter(number: usize, codes: PerKind<Vec<u32>>) -> Encounter {
@@ -138,7 +138,7 @@ proptest! {
             for others in [vec![], vec![5]] {
                 let matrix = |hidden: u32| {
                     let diagnosis = [hidden].into_iter().chain(others.clone()).collect();
-                    let codes = PerKind { diagnosis, treatment: treatment.clone(), lab: vec![0] };
+                    let codes = PerKind { diagnosis, treatment: treatment.clone(), lab: vec![0], ..PerKind::default() };
                     prior.matrix(&encounter(0, codes), &settings)
                 };
                 prop_assert_eq!(matrix(one), matrix(two), "{:?}, {:?}, beside {:?}", cells, rule, others);

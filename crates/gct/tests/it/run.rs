@@ -377,7 +377,7 @@ fn turned(dataset: &Dataset, folder: &Path, dropped: usize) -> Dataset {
         codes.iter_mut().take(dropped).for_each(|code| code.code.insert_str(0, "new "));
         codes
     });
-    let last = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32 - 1);
+    let last = PerKind::from_fn(|kind| (dataset.vocabulary()[kind].len() as u32).saturating_sub(1));
     let encounters: Vec<Encounter> = (dataset.encounters().unwrap())
         .map(|encounter| {
             let mut encounter = encounter.unwrap();
@@ -467,8 +467,8 @@ fn a_run_predicts_without_its_dataset_and_predictions_are_the_models() {
         let pairs: usize = (dataset.encounters().unwrap())
             .map(|encounter| {
                 let codes = encounter.unwrap().codes;
-                let [d, m, r] = CodeKind::ALL.map(|kind| codes[kind].len());
-                d + d * m + m * r
+                let [c, d, m, r] = CodeKind::ALL.map(|kind| codes[kind].len());
+                c + d + d * m + m * r
             })
             .sum();
         assert_eq!(written.rows, if rows > 0 { rows } else { pairs as u64 });

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::fixture;
 
 fn rows() -> EmbeddingRows {
-    EmbeddingRows::new(PerKind { diagnosis: 3, treatment: 4, lab: 2 })
+    EmbeddingRows::new(PerKind { diagnosis: 3, treatment: 4, lab: 2, ..PerKind::default() })
 }
 
 fn model() -> Model<f32> {
@@ -24,7 +24,7 @@ fn model() -> Model<f32> {
 }
 
 fn example() -> Example {
-    let mut counter = Counter::new(PerKind { diagnosis: 3, treatment: 4, lab: 2 });
+    let mut counter = Counter::new(PerKind { diagnosis: 3, treatment: 4, lab: 2, ..PerKind::default() });
     fixture::encounters().iter().for_each(|encounter| counter.add(encounter));
     Example::new(&fixture::encounters()[3], rows(), &counter.finish(), &MatrixSettings::default())
 }
@@ -107,7 +107,9 @@ fn the_files_for_python_are_up_to_date() {
     let nodes = example.nodes();
     let mut prior = vec![0.0; nodes * nodes];
     example.allowed.expand(&example.prior, &mut prior);
-    let kinds: Vec<usize> = (0..nodes).map(|node| example.ranges.locate(node).0.index()).collect();
+    // Without context: visit 0, diagnosis 1, treatment 2, lab 3.
+    let kinds: Vec<usize> =
+        (0..nodes).map(|node| example.ranges.locate(node).0.index().saturating_sub(1)).collect();
     let case = json!({
         "ids": example.ids,
         "kinds": kinds,

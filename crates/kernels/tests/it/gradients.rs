@@ -88,11 +88,14 @@ fn layouts() -> Vec<Pairs> {
         Pairs::full(1),
         Pairs::full(7),
         Pairs::full(20).directed(),
-        Pairs::banded(&[1, 3, 5, 4]),
-        Pairs::banded(&[1, 2, 3, 0]),
-        Pairs::banded(&[1, 0, 3, 2]),
-        Pairs::banded(&[1, 17, 20, 33]),
-        Pairs::banded(&[1, 3, 5, 4]).directed(),
+        crate::chain(&[1, 3, 5, 4]),
+        crate::chain(&[1, 2, 3, 0]),
+        crate::chain(&[1, 0, 3, 2]),
+        crate::chain(&[1, 17, 20, 33]),
+        crate::chain(&[1, 3, 5, 4]).directed(),
+        crate::fork(&[1, 4, 3, 5, 2]),
+        crate::fork(&[1, 9, 0, 3, 2]),
+        crate::fork(&[1, 2, 17, 3]).directed(),
     ]
 }
 
@@ -106,20 +109,27 @@ fn allowed_pairs_are_neighbouring_groups_and_self() {
         }
         matrix.chunks(pairs.nodes()).map(|row| row.iter().collect()).collect::<Vec<String>>()
     };
-    assert_eq!(dense(&Pairs::banded(&[1, 2, 1])), ["###.", "##.#", "#.##", ".###"]);
-    assert_eq!(dense(&Pairs::banded(&[1, 2, 1]).directed()), ["###.", ".#.#", "..##", "...#"]);
+    assert_eq!(dense(&crate::chain(&[1, 2, 1])), ["###.", "##.#", "#.##", ".###"]);
+    assert_eq!(dense(&crate::chain(&[1, 2, 1]).directed()), ["###.", ".#.#", "..##", "...#"]);
+    assert_eq!(dense(&crate::fork(&[1, 2, 1, 1])), ["####.", "##...", "#.#..", "#..##", "...##"]);
+    assert_eq!(
+        crate::fork(&[1, 0, 2, 1]).cells().collect::<Vec<_>>(),
+        crate::chain(&[1, 2, 1]).cells().collect::<Vec<_>>()
+    );
     assert_eq!(dense(&Pairs::full(3)), ["###", "###", "###"]);
     assert_eq!(dense(&Pairs::full(3).directed()), ["###", ".##", "..#"]);
 }
 
 #[test]
 fn first_nodes_are_the_nearest_and_keep_their_cells() {
-    let banded = Pairs::banded(&[1, 2, 3, 4]);
+    let banded = crate::chain(&[1, 2, 3, 4]);
     assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| banded.count_within(steps)), [1, 3, 6, 10, 10]);
+    let fork = crate::fork(&[1, 2, 3, 4, 5]);
+    assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| fork.count_within(steps)), [1, 6, 10, 15, 15]);
     let full = Pairs::full(7);
     assert_eq!([0, 1, usize::MAX].map(|steps| full.count_within(steps)), [1, 7, 7]);
     // Nothing leads from the visit to treatments without a diagnosis.
-    let broken = Pairs::banded(&[1, 0, 3, 2]);
+    let broken = crate::chain(&[1, 0, 3, 2]);
     assert_eq!([0, 1, 2, 3, usize::MAX].map(|steps| broken.count_within(steps)), [1, 1, 1, 1, 6]);
     for layout in layouts() {
         for rows in 0..=layout.nodes() {
@@ -138,7 +148,7 @@ fn first_nodes_are_the_nearest_and_keep_their_cells() {
 
 #[test]
 fn directed_pairs_are_those_that_look_ahead() {
-    for layout in [Pairs::full(7), Pairs::banded(&[1, 3, 5, 4]), Pairs::banded(&[1, 0, 3, 2])] {
+    for layout in [Pairs::full(7), crate::chain(&[1, 3, 5, 4]), crate::chain(&[1, 0, 3, 2])] {
         let pairs = |layout: &Pairs| layout.cells().map(|(i, j, _)| (i, j)).collect::<Vec<_>>();
         let expected: Vec<_> = pairs(&layout).into_iter().filter(|(i, j)| j >= i).collect();
         assert_eq!(pairs(&layout.directed()), expected);
@@ -296,7 +306,7 @@ fn labels_and_classes() {
 /// One pass over most kernels in f32, to be compared with f64.
 fn everything<T: Number>() -> Vec<f64> {
     let of = |numbers: Vec<f64>| numbers.into_iter().map(T::of).collect::<Vec<T>>();
-    let (layout, width) = (Pairs::banded(&[1, 9, 14, 20]), 128);
+    let (layout, width) = (crate::chain(&[1, 9, 14, 20]), 128);
     let nodes = layout.nodes();
     let (x, gain, bias) = (of(numbers(nodes * width, 1)), of(numbers(width, 2)), of(numbers(width, 3)));
     let rows = Rows { data: &x, stride: width };

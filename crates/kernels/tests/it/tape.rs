@@ -62,8 +62,7 @@ struct Graph {
 }
 
 fn graphs() -> Vec<Graph> {
-    let graph = |sizes: &[usize], seed: u64, edges: Vec<(u32, u32)>| {
-        let pairs = Pairs::banded(sizes);
+    let graph = |sizes: &[usize], pairs: Pairs, seed: u64, edges: Vec<(u32, u32)>| {
         let n = pairs.nodes();
         let mut matrix: Vec<f64> = numbers(n * n, seed).iter().map(|x| x.abs() + 0.1).collect();
         let mut given = vec![0.0; pairs.len()];
@@ -84,9 +83,10 @@ fn graphs() -> Vec<Graph> {
         }
     };
     vec![
-        graph(&[1, 2, 3, 2], 1, vec![(0, 1), (0, 2), (1, 3), (2, 5), (3, 6)]),
-        graph(&[1, 1, 0, 0], 5, vec![(0, 1)]),
-        graph(&[1, 3, 2, 0], 9, vec![(0, 1), (0, 2), (0, 3), (2, 4)]),
+        graph(&[1, 2, 3, 2], crate::chain(&[1, 2, 3, 2]), 1, vec![(0, 1), (0, 2), (1, 3), (2, 5), (3, 6)]),
+        graph(&[1, 1, 0, 0], crate::chain(&[1, 1, 0, 0]), 5, vec![(0, 1)]),
+        graph(&[1, 3, 2, 0], crate::chain(&[1, 3, 2, 0]), 9, vec![(0, 1), (0, 2), (0, 3), (2, 4)]),
+        graph(&[1, 2, 2, 3], crate::fork(&[1, 2, 2, 3]), 13, vec![(0, 1), (0, 2), (0, 3), (0, 4), (3, 6)]),
     ]
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const CODES: u32 = 60;
 
 pub(crate) fn rows() -> EmbeddingRows {
-    EmbeddingRows::new(PerKind { diagnosis: CODES, treatment: CODES, lab: CODES })
+    EmbeddingRows::new(PerKind { diagnosis: CODES, treatment: CODES, lab: CODES, ..PerKind::default() })
 }
 
 /// Numbers between 0 and 1, by a seed.
@@ -73,7 +73,12 @@ pub(crate) fn example([diagnoses, treatments, labs]: [usize; 3], hides: bool, se
         ids[node] = rows().hidden();
         (node, id)
     });
-    let ranges = NodeRanges::new(PerKind { diagnosis: diagnoses, treatment: treatments, lab: labs });
+    let ranges = NodeRanges::new(PerKind {
+        diagnosis: diagnoses,
+        treatment: treatments,
+        lab: labs,
+        ..PerKind::default()
+    });
     Example::from_parts(ranges, ids, Some(edges), &prior, hidden)
 }
 

@@ -92,7 +92,7 @@ fn golden(name: &str) -> (Golden, Config) {
 impl Golden {
     fn rows(&self) -> EmbeddingRows {
         let size = self.config.V;
-        EmbeddingRows::new(PerKind { diagnosis: size, treatment: size, lab: size })
+        EmbeddingRows::new(PerKind { diagnosis: size, treatment: size, lab: size, ..PerKind::default() })
     }
 
     fn examples(&self, run: &str) -> Vec<Example> {
@@ -108,7 +108,8 @@ impl Golden {
                 _ => &visit.P,
             };
             let Visit { dx, proc, lab, .. } = visit;
-            let codes = PerKind { diagnosis: dx.len(), treatment: proc.len(), lab: lab.len() };
+            let codes =
+                PerKind { diagnosis: dx.len(), treatment: proc.len(), lab: lab.len(), ..PerKind::default() };
             Example::from_parts(NodeRanges::new(codes), ids, Some(visit.edges.clone()), prior, hidden)
         };
         self.input.visits.iter().map(example).collect()

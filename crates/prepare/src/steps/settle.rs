@@ -182,7 +182,9 @@ impl Steps<'_> {
             if settings.min_codes[kind] > 0 {
                 rules.push((format!("too_few_{}", kind.name()), kind, true, settings.min_codes[kind]));
             }
-            rules.push((format!("too_many_{}", kind.name()), kind, false, settings.max_codes[kind]));
+            if kind != CodeKind::Context || settings.max_codes[kind] > 0 {
+                rules.push((format!("too_many_{}", kind.name()), kind, false, settings.max_codes[kind]));
+            }
         }
         rules
     }

@@ -87,13 +87,16 @@ impl Steps<'_> {
             col("subject_id"),
             col("start"),
         ];
-        columns.extend(CodeKind::ALL.map(|kind| known(kind).alias(kind.name())));
+        columns.extend(CodeKind::OF_PAPER.map(|kind| known(kind).alias(kind.name())));
         let edges = true_edges(
             [col("links"), known(CodeKind::Diagnosis), known(CodeKind::Treatment)],
             [&numberings.diagnosis.new, &numberings.treatment.new],
         );
         columns.push(edges.alias("diagnosis_treatment"));
         columns.push(col("treatment_lab"));
+        if numberings.context.new.iter().any(Option::is_some) {
+            columns.push(known(CodeKind::Context).alias(CodeKind::Context.name()));
+        }
         columns.extend(self.labels.iter().map(|label| Expr::Column(Column::from_name(label))));
         columns.extend(self.optional_columns().await?);
         let kept = self.engine.sql(include_str!("../../steps/kept.sql")).await?;

@@ -6,7 +6,7 @@ use gct::run::Run;
 use gct_serve::shape::{Answer, Embeddings, Explanations, Predictions, UnknownCode};
 use serde_json::{Value, json};
 
-use crate::home::{RUNS, Served, by_codes, home};
+use crate::home::{RUNS, Served, by_codes, home, run_with_context};
 
 fn request(run: &Run, encounters: &[Encounter]) -> Value {
     json!({"encounters": encounters.iter().map(|encounter| by_codes(run, encounter)).collect::<Vec<_>>()})
@@ -150,6 +150,36 @@ fn codes_that_the_run_does_not_know_are_told_and_left_out() {
     assert_eq!(got.predictions[1].unknown, expected);
     let counted = served.client().get("/metrics");
     assert!(counted.text().contains("gct_unknown_codes_total 2\n"), "{}", counted.text());
+}
+
+#[test]
+fn context_is_one_more_list_of_codes() {
+    let home = tempfile::tempdir().unwrap();
+    let run = run_with_context(home.path());
+    let codes = |age: u32| PerKind { context: vec![age], diagnosis: vec![1], ..PerKind::default() };
+    let expected = run.predict(&[0, 1].map(|age| Encounter::new(codes(age)))).unwrap();
+    assert_ne!(expected[0], expected[1], "the model hears of it");
+    let explainer = Explainer::new(&run).unwrap();
+    let expected = [0, 1].map(|age| {
+        let encounter = Encounter::new(codes(age));
+        self::expected(&explainer, &encounter, Hide::ByEncounter)
+    });
+    let served = Served::with(Run::open(run.path()).unwrap(), |_| {}, None);
+    let asked = json!({"encounters": [
+        {"context": ["age=18-64"], "diagnosis": ["fever"]},
+        {"context": ["age=65-", "sex=?"], "diagnosis": ["fever"]},
+    ]});
+    let answer = served.client().post("/v1/predict", &asked);
+    let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
+    for (prediction, expected) in got.predictions.iter().zip(&expected) {
+        assert_eq!(&prediction.answers, expected);
+    }
+    let unknown = UnknownCode { kind: NodeKind::Code(CodeKind::Context), code: "sex=?".into() };
+    assert_eq!(got.predictions[1].unknown, [unknown]);
+    let answer = served.client().post("/v1/explain", &asked);
+    let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(got.explanations[0].nodes[1].kind, NodeKind::Code(CodeKind::Context));
+    assert_eq!(served.client().get("/v1/model").json()["codes"]["context"], 2);
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
-use gct::dataset::Dataset;
+use gct::dataset::{Dataset, Source, Writer};
 use gct::files::Overwrite;
 use gct::infer::{Reader, Which};
 use gct::ingest::synthetic;
 use gct::job::{Job, Stop};
-use gct::record::{CodeKind, Encounter};
+use gct::record::{Code, CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use gct::run::{Run, Settings};
 use gct::train::{self, Execution};
 use gct_serve::{Bound, Page, Server};
@@ -82,6 +82,37 @@ impl Home {
         let reader = Reader::new(run, &dataset, Which::All).unwrap();
         reader.take(count).map(|encounter| Encounter::new(encounter.unwrap().codes)).collect()
     }
+}
+
+/// A run of data with context: the label `older` is one of its two codes.
+pub(crate) fn run_with_context(home: &Path) -> Run {
+    let code = |code: &str| Code { code: code.into(), description: None, count: 0 };
+    let vocabulary = PerKind {
+        context: vec![code("age=18-64"), code("age=65-")],
+        diagnosis: vec![code("cough"), code("fever")],
+        treatment: vec![code("rest")],
+        ..PerKind::default()
+    };
+    let encounter = |number: u32| Encounter {
+        id: EncounterId::new(format!("e{number}")),
+        subject: SubjectId::new(format!("s{number}")),
+        labels: vec![Some(number % 2 == 1)],
+        ..Encounter::new(PerKind {
+            context: vec![number % 2],
+            diagnosis: vec![number / 2 % 2],
+            treatment: vec![0],
+            ..PerKind::default()
+        })
+    };
+    let (data, folder) = (home.join("data"), home.join("run"));
+    let mut writer = Writer::create(&data, Overwrite::Refuse, vocabulary, vec!["older".into()]).unwrap();
+    writer.write(&(0..100).map(encounter).collect::<Vec<_>>()).unwrap();
+    writer.finish(Source { kind: "by hand".into(), settings: json!({}), findings: json!({}) }).unwrap();
+    let mut settings = Settings::paper("label:older".parse().unwrap(), "gct", "synthetic").unwrap();
+    (settings.steps, settings.validate_every, settings.batch) = (3, 3, 8);
+    let (dataset, job) = (Dataset::open(&data).unwrap(), Job::silent());
+    train::start(settings, &dataset, &folder, Overwrite::Refuse, Execution::default(), &job).unwrap();
+    Run::open(&folder).unwrap()
 }
 
 /// An encounter as a request has it.

@@ -127,6 +127,7 @@ impl Generator {
     pub fn vocabulary(&self) -> Vocabulary {
         PerKind::from_fn(|kind| {
             let letter = match kind {
+                CodeKind::Context => 'C',
                 CodeKind::Diagnosis => 'D',
                 CodeKind::Treatment => 'T',
                 CodeKind::Lab => 'L',
@@ -269,7 +270,12 @@ impl Generator {
                 diagnosis_treatment: positions(&draft.causes, &draft.diagnoses, &draft.treatments),
                 treatment_lab: positions(&draft.results, &draft.treatments, &draft.labs),
             }),
-            codes: PerKind { diagnosis: draft.diagnoses, treatment: draft.treatments, lab: draft.labs },
+            codes: PerKind {
+                diagnosis: draft.diagnoses,
+                treatment: draft.treatments,
+                lab: draft.labs,
+                ..PerKind::default()
+            },
         }
     }
 }

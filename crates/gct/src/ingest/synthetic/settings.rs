@@ -103,7 +103,7 @@ impl Settings {
         Settings {
             encounters: 50_000,
             seed: 0,
-            vocabulary: PerKind { diagnosis: 1000, treatment: 1000, lab: 1000 },
+            vocabulary: PerKind { diagnosis: 1000, treatment: 1000, lab: 1000, ..PerKind::default() },
             diagnosis_pareto: 2.0,
             co_diagnosis_pareto: 1.5,
             treatment_pareto: 1.5,
@@ -142,6 +142,10 @@ impl Settings {
         whole("vocabulary.diagnosis", self.vocabulary.diagnosis.into(), 3, 100_000)?;
         whole("vocabulary.treatment", self.vocabulary.treatment.into(), 2, 100_000)?;
         whole("vocabulary.lab", self.vocabulary.lab.into(), 2, 100_000)?;
+        if self.vocabulary.context > 0 {
+            let allowed = "0, because synthetic encounters have no context";
+            return Err(Error::setting("vocabulary.context", self.vocabulary.context, allowed));
+        }
         for (name, shape) in [
             ("diagnosis_pareto", self.diagnosis_pareto),
             ("co_diagnosis_pareto", self.co_diagnosis_pareto),

@@ -6,7 +6,8 @@ function askSection(main, report, run) {
     const known = run.encounters[0]?.codes ?? [...run.codes.kind.keys()];
     return known.filter(index => run.codes.kind[index] === kind).slice(0, 3).map(index => run.codes.code[index]);
   };
-  const example = { encounters: [{ diagnosis: code(1), treatment: code(2), lab: code(3) }] };
+  const context = code(4);
+  const example = { encounters: [{ ...(context.length && { context }), diagnosis: code(1), treatment: code(2), lab: code(3) }] };
   const text = h("textarea", { rows: 9, spellcheck: "false", "aria-label": "Encounters as JSON", keydown: event => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   } });

@@ -1,7 +1,9 @@
 // The report, and what a model makes of one encounter: unpacked from the file, or fetched from the server.
 
-const KINDS = ["visit", "diagnosis", "treatment", "lab"];
-const HEADINGS = ["visit", "diagnoses", "treatments", "labs"];
+const KINDS = ["visit", "diagnosis", "treatment", "lab", "context"];
+const HEADINGS = ["visit", "diagnoses", "treatments", "labs", "context"];
+/** The kinds in the order of lists and tables. Not all data have context. */
+const IN_ORDER = [0, 4, 1, 2, 3];
 const LOWER_IS_BETTER = new Set(["log_loss", "brier_score", "calibration_error"]);
 
 const FIGURES = {
@@ -151,7 +153,7 @@ function linksOf(view, layer) {
   const { matrix, kind } = layer;
   const most = new Float64Array(n);
   const means = view.nodes.map((_, node) => {
-    const [sums, counts] = [[0, 0, 0, 0], [0, 0, 0, 0]];
+    const [sums, counts] = [KINDS.map(() => 0), KINDS.map(() => 0)];
     for (let other = 0; other < n; other++) {
       const given = matrix[node * n + other];
       if (other === node || !(given > 0)) continue;

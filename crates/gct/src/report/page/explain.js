@@ -18,7 +18,7 @@ function explain(view, asks, change) {
   const slider = h("input", { type: "range", min: 0, max: 100, value: 0, input: () => { least = (slider.value / 100) ** 2; threshold(); } });
   const option = node => h("option", { value: node }, shortened(labelOf(view, node), 13, 260));
   const codes = h("select", { change: () => change({ node: codes.value === "" ? null : Number(codes.value) }) },
-    h("option", { value: "" }, "all codes"), KINDS.map((_, kind) => {
+    h("option", { value: "" }, "all codes"), IN_ORDER.map(kind => {
       const nodes = view.nodes.flatMap((node, place) => node.kind === kind ? [place] : []);
       return nodes.length ? h("optgroup", { label: HEADINGS[kind] }, nodes.map(option)) : null;
     }));
@@ -161,7 +161,7 @@ function unknownCodes(view) {
     view.unknown.map(({ kind, code }, at) => [at ? ", " : "", `${clean(kind)} `, named(code)]), ".")];
 }
 
-/** The strongest links of a layer by name. That the visit is connected with its diagnoses is certain, and no news where pairs are asked for. */
+/** The strongest links of a layer by name. That the visit is connected with its diagnoses and its context is certain, and no news where pairs are asked for. */
 function strongest(view, asks, layer) {
   if (!layer) return h("div");
   const news = link => asks !== "pairs" || view.nodes[link.from].kind !== 0;

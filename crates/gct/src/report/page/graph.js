@@ -1,11 +1,11 @@
-// An encounter as a graph in four columns. Lines are as wide and as dark as the attention between two nodes.
+// An encounter as a graph in columns, context left of the visit. Lines are as wide and as dark as the attention between two nodes.
 
 /** More lines than this are neither seen nor quickly drawn; true edges are always drawn. */
 const MOST_LINES = 1500;
 
 /** Where the nodes stand, in this much width. */
 function planOf(view, width) {
-  const columns = KINDS.map((_, kind) => ({ kind, nodes: view.nodes.flatMap((node, place) => node.kind === kind ? [place] : []) }))
+  const columns = [4, 0, 1, 2, 3].map(kind => ({ kind, nodes: view.nodes.flatMap((node, place) => node.kind === kind ? [place] : []) }))
     .filter(column => column.nodes.length);
   const longest = Math.max(4, ...columns.map(column => column.nodes.length));
   const narrow = width < 560;
@@ -42,7 +42,7 @@ const headingOf = column => column.kind === 0 ? "visit" : `${HEADINGS[column.kin
 const labelOf = (view, node) => (node === view.hidden ? "? " : "") + clean(view.nodes[node].code);
 
 function pathOf(plan, a, b) {
-  const [from, to] = [plan.place[a], plan.place[b]];
+  const [from, to] = [plan.place[a], plan.place[b]].sort((one, other) => one.column.left - other.column.left);
   const right = from.column.left + from.column.width;
   const inside = from.column === to.column;
   const [x1, x2] = [inside ? from.column.left : right, to.column.left];

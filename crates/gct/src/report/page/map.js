@@ -7,7 +7,8 @@ function mapSection(main, report, run, go) {
     return () => {};
   }
   const mapped = map.x.filter(known).length;
-  const kinds = new Set([1, 2, 3]);
+  const shown = IN_ORDER.filter(kind => kind && (kind < 4 || codes.kind.includes(kind)));
+  const kinds = new Set(shown);
   let chosen = null, under = null, zoom = 1, centre = [0.5, 0.5], points = [];
   const ranges = [map.x, map.y].map(values => {
     const [low, high] = values.reduce(([a, b], value) => known(value) ? [Math.min(a, value), Math.max(b, value)] : [a, b], [Infinity, -Infinity]);
@@ -17,7 +18,7 @@ function mapSection(main, report, run, go) {
   const readout = h("p.readout", { role: "status" });
   const search = h("input", { type: "search", placeholder: "code or description", "aria-label": "Search codes", input: list });
   const results = h("ul.results"), side = h("div.neighbours");
-  const boxes = [1, 2, 3].map(kind => h("label.kind", h("input", { type: "checkbox", checked: true, change: event => {
+  const boxes = shown.map(kind => h("label.kind", h("input", { type: "checkbox", checked: true, change: event => {
     if (event.target.checked) kinds.add(kind); else kinds.delete(kind);
     plane.redraw();
     list();
@@ -200,9 +201,10 @@ function mapSection(main, report, run, go) {
 
 const percent = portion => known(portion) ? `${(100 * portion).toFixed(0)} %` : DASH;
 
-/** Diagnoses are circles, treatments triangles, labs squares. */
+/** Diagnoses are circles, treatments triangles, labs squares, context diamonds. */
 function shapeOf(kind, x, y, r) {
   if (kind === 1) return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
   if (kind === 2) return `M${x} ${y - r * 1.2}l${r * 1.15} ${r * 2}h${-2.3 * r}z`;
+  if (kind === 4) return `M${x} ${y - r * 1.25}l${r * 1.25} ${r * 1.25}l${-1.25 * r} ${1.25 * r}l${-1.25 * r} ${-1.25 * r}z`;
   return `M${x - r * 0.9} ${y - r * 0.9}h${1.8 * r}v${1.8 * r}h${-1.8 * r}z`;
 }

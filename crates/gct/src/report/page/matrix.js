@@ -147,7 +147,7 @@ function bars(view, node) {
     return h("tr", { class: own ? "own" : null },
       h("th", { scope: "row" }, h("bdi", { title: whole(code, description) }, shortened(labelOf(view, other), 14, 150)), mark), layers.map(cell));
   };
-  const groups = KINDS.map((_, kind) => rows.filter(other => view.nodes[other].kind === kind)).filter(group => group.length);
+  const groups = IN_ORDER.map(kind => rows.filter(other => view.nodes[other].kind === kind)).filter(group => group.length);
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "bars" }, h("table.bars",
     h("caption", "What ", named(view.nodes[node].code, view.nodes[node].description), " attends to"), h("thead", header),
     groups.map(group => h("tbody",

@@ -4,7 +4,7 @@ const figureName = name => FIGURES[name]?.[0] ?? words(name);
 
 function overviewSection(main, report, run) {
   const { data } = run;
-  const codes = ["diagnosis", "treatment", "lab"].map(kind => `${integer(data.codes[kind])} ${kind}`).join(", ");
+  const codes = IN_ORDER.map(kind => KINDS[kind]).filter(kind => kind in data.codes).map(kind => `${integer(data.codes[kind])} ${kind}`).join(", ");
   const facts = [
     ["Task", [taskName(run.task), h("span.muted", ASKS[run.asks] ?? "")]],
     ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
