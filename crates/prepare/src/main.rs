@@ -13,6 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use gct::files::Overwrite;
 use gct::job::Job;
 use gct::overrides::{Layer, read, typed};
+use gct::record::CodeKind;
 use gct_prepare::engine::{Limits, Progress};
 use gct_prepare::source::{Choice, ChoiceKind};
 use gct_prepare::summary::{cell, part};
@@ -391,7 +392,8 @@ fn rollups(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
     for (kind, rule) in pairs(matches, "rollup")? {
         if !CodeKind::ALL.iter().any(|known| known.name() == kind) {
             let (name, value) = ("rollup".into(), format!("{kind}={rule}"));
-            let allowed = "KIND=RULE or KIND=FILE, for diagnosis, treatment or lab".into();
+            let kinds = CodeKind::ALL.map(CodeKind::name).join(", ");
+            let allowed = format!("KIND=RULE or KIND=FILE, where KIND is one of {kinds}");
             return Err(Error::Choice { name, value, allowed });
         }
         if let Some(first) = rollups.insert(kind.clone(), rule.clone()) {
