@@ -7,6 +7,8 @@
 //! | paper | here | shape |
 //! |---|---|---|
 //! | W(j) | `blocks.j.value` | [width, width] |
+//!
+//! Context is a neighbour of the visit alone, in A as in P and among the pairs with random weights.
 
 use gct_kernels::Number;
 use gct_kernels::engine::{Columns, Engine, Reach};

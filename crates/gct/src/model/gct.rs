@@ -9,7 +9,8 @@
 //! P can also guide all blocks alike, as a bias of their scores, which is ours and not the paper's: see
 //! [`PriorRole`].
 //!
-//! Its parameters are those of `attention` and `block`; M is the pairs that are laid out at all. Deviations:
+//! Its parameters are those of `attention` and `block`; M is the pairs that are laid out at all, and connects
+//! context with the visit alone. Deviations:
 //! the regulariser has two readings, see [`Regularizer`]; with directed attention, P keeps only the pairs
 //! that look away from the visit, and its rows are normalised again, where the authors' code leaves it whole.
 

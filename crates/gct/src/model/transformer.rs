@@ -4,7 +4,8 @@
 //! C(j) = MLP(softmax(Q(j) K(j)' / sqrt(d)) V(j))
 //! ```
 //!
-//! Its parameters are those of `attention` and `block`.
+//! Its parameters are those of `attention` and `block`. Context is among the nodes, all of which see each
+//! other.
 
 use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Reach};

@@ -21,16 +21,17 @@ pub(super) const HEAD: HeadConfig = HeadConfig::Edges { initial_bias: -3.0, kind
 /// How many pairs the kinds of nodes make, each with each and with itself. Those of the paper make 10; if the
 /// vocabulary has context, they are 15.
 pub(super) fn pairs_of_kinds(rows: EmbeddingRows) -> usize {
-    let kinds = NodeKind::ALL.len() - usize::from(rows.codes(CodeKind::Context) == 0);
-    kinds * (kinds + 1) / 2
+    if rows.codes(CodeKind::Context) > 0 { WITH_CONTEXT } else { WITHOUT_CONTEXT }
 }
 
-/// The sizes of the groups of nodes that a decoder has biases for, for each example. A decoder that was made
-/// without context knows nothing of its group, which is then empty.
+const WITHOUT_CONTEXT: usize = NodeKind::ALL.len() * (NodeKind::ALL.len() - 1) / 2;
+const WITH_CONTEXT: usize = NodeKind::ALL.len() * (NodeKind::ALL.len() + 1) / 2;
+
+/// The sizes of each example's groups of nodes, in the order of the decoder's biases. A decoder with biases
+/// for the kinds of the paper alone has none for context, of which the examples then have no nodes.
 pub(super) fn groups(decoder: Option<DecoderParameters>, examples: &[Example]) -> Vec<Vec<usize>> {
-    let all = NodeKind::ALL.len();
-    let has_context = decoder.is_some_and(|decoder| decoder.bias.len == all * (all + 1) / 2);
-    let is_known = |kind: NodeKind| has_context || kind != NodeKind::Code(CodeKind::Context);
+    let lacks_context = decoder.is_some_and(|decoder| decoder.bias.len == WITHOUT_CONTEXT);
+    let is_known = |kind: NodeKind| !lacks_context || kind != NodeKind::Code(CodeKind::Context);
     let known = |example: &Example| {
         let sizes = NodeKind::ALL.into_iter().zip(example.ranges.sizes());
         sizes.filter(|(kind, _)| is_known(*kind)).map(|(_, size)| *size).collect()

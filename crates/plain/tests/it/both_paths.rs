@@ -5,7 +5,7 @@ use gct::batch::{EmbeddingRows, Example};
 use gct::graph::NodeRanges;
 use gct::model::{Config, Learner, Learning, Model, Normalizer, Outcome, Pass, TapeLearner};
 use gct::question::HeadConfig;
-use gct::record::PerKind;
+use gct::record::{CodeKind, PerKind};
 use gct_kernels::Number;
 use gct_kernels::tape::Pool;
 use gct_plain::{Device, Plain};
@@ -15,6 +15,36 @@ const CODES: u32 = 60;
 
 pub(crate) fn rows() -> EmbeddingRows {
     EmbeddingRows::new(PerKind { diagnosis: CODES, treatment: CODES, lab: CODES, ..PerKind::default() })
+}
+
+/// The same and some codes of context.
+fn rows_with(context: u32) -> EmbeddingRows {
+    EmbeddingRows::new(PerKind { context, diagnosis: CODES, treatment: CODES, lab: CODES })
+}
+
+/// An example with so many of so many codes of context.
+fn with_context(example: &Example, nodes: usize, codes: u32) -> Example {
+    let (old, added) = (example.nodes(), nodes);
+    let len = old + added;
+    let moved = |node: usize| if node == 0 { 0 } else { node + added };
+    let mut ids = vec![EmbeddingRows::VISIT];
+    ids.extend((0..added as u32).map(|at| 1 + at));
+    ids.extend(example.ids[1..].iter().map(|id| id + codes));
+    let mut edges: Vec<(u32, u32)> = (1..=added as u32).map(|context| (0, context)).collect();
+    let both = |(i, j): &(u32, u32)| (moved(*i as usize) as u32, moved(*j as usize) as u32);
+    edges.extend(example.edges.iter().flatten().map(both));
+    let (mut before, mut prior) = (vec![0.0; old * old], vec![0.0; len * len]);
+    example.allowed.expand(&example.prior, &mut before);
+    for (cell, share) in before.into_iter().enumerate() {
+        prior[moved(cell / old) * len + moved(cell % old)] = share;
+    }
+    for context in 1..=added {
+        (prior[context], prior[context * len], prior[context * len + context]) = (0.3, 0.6, 0.4);
+    }
+    let kinds =
+        PerKind::from_fn(|kind| if kind == CodeKind::Context { added } else { example.range(kind).len() });
+    let hidden = example.hidden.map(|(node, id)| (moved(node), id));
+    Example::from_parts(NodeRanges::new(kinds), ids, Some(edges), &prior, hidden)
 }
 
 /// Numbers between 0 and 1, by a seed.
@@ -142,12 +172,15 @@ fn fast<T: Number>(model: &Model<T>, batch: &[Example], pass: Pass) -> (Outcome,
 }
 
 /// The largest difference between the two paths, relative to the largest number of its kind.
-fn deviation<T: Number>(config: &Config, head: &HeadConfig) -> f64 {
+fn deviation<T: Number>(config: &Config, head: &HeadConfig, context: u32) -> f64 {
     let labels = |at: usize| vec![Some(at.is_multiple_of(3)), (at > 2).then_some(at.is_multiple_of(2))];
     let batch: Vec<Example> = (batch(*head == HeadConfig::HiddenDiagnosis).into_iter().enumerate())
-        .map(|(at, example)| example.with_labels(labels(at)))
+        .map(|(at, example)| match context {
+            0 => example.with_labels(labels(at)),
+            _ => with_context(&example, at % (1 + context as usize), context).with_labels(labels(at)),
+        })
         .collect();
-    let plain = Plain::new(Model::<T>::new(config, head, rows(), 11).unwrap(), &Device::flex());
+    let plain = Plain::new(Model::<T>::new(config, head, rows_with(context), 11).unwrap(), &Device::flex());
     let model = plain.model();
     let mut worst = 0.0f64;
     for regularizes in [true, false] {
@@ -187,17 +220,31 @@ fn every_model_option_and_head_is_the_same_on_both_paths() {
             heads.push(HeadConfig::RawEdges);
         }
         for head in heads {
-            let double = deviation::<f64>(&config, &head);
+            let double = deviation::<f64>(&config, &head, 0);
             assert!(double < 1e-9, "{config:?} {head:?}: {double:.1e} in double precision");
             // Sigmoids that are all about one half make the nodes of a large encounter almost equal, and
             // their differences imprecise.
             let tolerance = if is_sigmoid(&config) { 1e-2 } else { 1e-4 };
-            let single = deviation::<f32>(&config, &head);
+            let single = deviation::<f32>(&config, &head, 0);
             assert!(single < tolerance, "{config:?} {head:?}: {single:.1e} in single precision");
             worst = (f64::max(worst.0, double), f64::max(worst.1, single));
         }
     }
     println!("largest deviation: {:.1e} in double, {:.1e} in single precision", worst.0, worst.1);
+}
+
+#[test]
+fn every_model_is_the_same_on_both_paths_with_context() {
+    for name in Config::NAMES {
+        let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
+        if !["deep", "mime"].contains(&name) {
+            heads.push(HeadConfig::Edges { initial_bias: -3.0, kinds: true });
+        }
+        for head in heads {
+            let found = deviation::<f64>(&config(name, &json!({})), &head, 3);
+            assert!(found < 1e-9, "{name} {head:?}: {found:.1e}");
+        }
+    }
 }
 
 #[test]

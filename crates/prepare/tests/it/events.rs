@@ -44,6 +44,34 @@ fn columns_are_named_by_flags_or_by_a_file() {
 }
 
 #[test]
+fn context_is_a_kind_that_only_some_data_have() {
+    let home = tempfile::tempdir().unwrap();
+    let rows = "encounter_id,subject_id,kind,code\n\
+        1,a,dx,I10\n1,a,rx,aspirin\n1,a,context,sex=female\n1,a,Context,age=65-74\n\
+        2,b,dx,I10\n2,b,rx,aspirin\n2,b,context,age=65-74\n";
+    let without: String = rows
+        .lines()
+        .filter(|row| !row.to_lowercase().contains("context"))
+        .fold(String::new(), |text, row| text + row + "\n");
+    write(home.path(), &[("with.csv", rows), ("without.csv", &without)]);
+    let counts = json(home.path(), "events with.csv --out with");
+    assert_eq!(counts["vocabulary"], json!({"context": 2, "diagnosis": 1, "treatment": 1, "lab": 0}));
+    assert_eq!(counts["events_kept"], 7);
+    let dataset = Dataset::open(&home.path().join("with")).unwrap();
+    let codes: Vec<&str> = dataset.vocabulary().context.iter().map(|code| code.code.as_str()).collect();
+    assert_eq!(codes, ["age=65-74", "sex=female"]);
+    let context = dataset.encounters().unwrap().map(|encounter| encounter.unwrap().codes.context);
+    assert_eq!(context.collect::<Vec<_>>(), [vec![0, 1], vec![0]]);
+    // A bound that is asked for holds; one of all kinds is not for context.
+    let counts = json(home.path(), "events with.csv --max-codes context=1 --dry-run");
+    assert_eq!(counts["dropped"], json!({"too_many_context": 1}));
+    assert_eq!(json(home.path(), "events with.csv --max-codes 1 --dry-run")["encounters_kept"], 2);
+    let counts = json(home.path(), "events without.csv --out without");
+    assert!(!counts.to_string().contains("context"), "{counts}");
+    assert!(!std::fs::read_to_string(home.path().join("without/dataset.json")).unwrap().contains("context"));
+}
+
+#[test]
 fn the_same_comes_from_shards_in_any_order_of_columns_and_any_compression() {
     let home = tempfile::tempdir().unwrap();
     let shards = [
