@@ -360,7 +360,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
         ),
         (
             "--rollup visit=icd3",
-            "error: option `rollup`: visit=icd3 is not allowed; expected KIND=RULE or KIND=FILE, for diagnosis, treatment or lab\n",
+            "error: option `rollup`: visit=icd3 is not allowed; expected KIND=RULE or KIND=FILE, where KIND is one of context, diagnosis, treatment, lab\n",
         ),
         ("--rollup icd3", "error: option `rollup`: icd3 is not allowed; expected NAME=VALUE\n"),
     ] {
