@@ -28,7 +28,8 @@
 //!
 //! // Predict: how probable is an edge between two codes of this encounter?
 //! let run = Run::open(&folder)?;
-//! let codes = PerKind { diagnosis: vec!["D_5"], treatment: vec!["T_3", "T_9"], lab: vec!["no such lab"], ..PerKind::default() };
+//! let treatment = vec!["T_3", "T_9"];
+//! let codes = PerKind { diagnosis: vec!["D_5"], treatment, lab: vec!["no such lab"], context: vec![] };
 //! let (encounter, unknown) = run.encounter(&codes);
 //! assert_eq!(unknown.lab, ["no such lab"]);
 //! let predictions = run.predict(std::slice::from_ref(&encounter))?;

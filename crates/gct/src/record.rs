@@ -233,7 +233,7 @@ impl Encounter {
     /// ```
     /// use gct::record::{Encounter, EncounterId, PerKind, SubjectId};
     ///
-    /// let codes = PerKind { diagnosis: vec![7, 3, 7], treatment: vec![12], lab: vec![], ..PerKind::default() };
+    /// let codes = PerKind { diagnosis: vec![7, 3, 7], treatment: vec![12], ..PerKind::default() };
     /// let encounter = Encounter::new(codes);
     /// assert_eq!(encounter.codes.diagnosis, [3, 7]);
     /// // What else is known is set field by field.

@@ -110,7 +110,8 @@ pub struct Explanations {
 /// What the model believes about an encounter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
-    /// The visit, then context, diagnoses, treatments and labs, each kind in the order of the run's vocabulary.
+    /// The visit, then context, diagnoses, treatments and labs, each kind in the order of the run's
+    /// vocabulary.
     pub nodes: Vec<Node>,
     /// Who attends to whom, from the input up; none if the model mixes nothing.
     pub layers: Vec<Layer>,

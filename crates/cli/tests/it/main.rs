@@ -5,6 +5,7 @@
 mod bad_input;
 mod bits;
 mod completions;
+mod context;
 mod demo;
 mod embed;
 mod evaluate;

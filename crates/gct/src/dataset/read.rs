@@ -40,15 +40,14 @@ const BATCH: usize = 1024;
 /// let vocabulary = PerKind {
 ///     diagnosis: vec![code("cough"), code("chest pain")],
 ///     treatment: vec![code("benzonatate"), code("EKG")],
-///     lab: vec![],
-///,
-///     ..PerKind::default() };
+///     ..PerKind::default()
+/// };
 /// let mut writer = Writer::create(&folder, Overwrite::Refuse, vocabulary, vec!["died".into()])?;
 /// writer.write(&[Encounter {
 ///     id: EncounterId::new("stay-1"),
 ///     subject: SubjectId::new("patient-1"),
 ///     labels: vec![Some(false)],
-///     ..Encounter::new(PerKind { diagnosis: vec![1], treatment: vec![1], lab: vec![], ..PerKind::default() })
+///     ..Encounter::new(PerKind { diagnosis: vec![1], treatment: vec![1], ..PerKind::default() })
 /// }])?;
 /// let nothing = serde_json::json!({});
 /// writer.finish(Source { kind: "by hand".into(), settings: nothing.clone(), findings: nothing })?;

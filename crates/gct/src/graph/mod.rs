@@ -1,8 +1,8 @@
 //! An encounter as a graph: which nodes it has, which pairs may be connected (the paper's mask M), which are,
 //! and what a model says about them.
 //!
-//! Nodes are ordered visit, context, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is stored
-//! row after row, so cell (i, j) is at `i * len + j`.
+//! Nodes are ordered visit, context, diagnoses, treatments, labs; node 0 is the visit. A matrix over nodes is
+//! stored row after row, so cell (i, j) is at `i * len + j`.
 //!
 //! Everything about the kinds of nodes stands here and in [`record`](crate::record), and no `match` on one
 //! has a wildcard arm: the compiler leads whoever adds a kind.

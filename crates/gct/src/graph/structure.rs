@@ -154,7 +154,8 @@ impl Structure {
 pub(crate) mod tests {
     use super::*;
 
-    /// Node 0 is the visit; then codes of each kind but context, named by kind and index. Nobody attends to anybody.
+    /// Node 0 is the visit; then codes of each kind but context, named by kind and index. Nobody attends to
+    /// anybody.
     pub(crate) fn encounter(counts: [usize; 3], layers: &[&str]) -> Structure {
         let mut nodes = vec![Node::visit()];
         for ((kind, letter), count) in NodeKind::ALL[2..].iter().zip(["D", "T", "L"]).zip(counts) {

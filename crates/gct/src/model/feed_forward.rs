@@ -4,7 +4,8 @@
 //! x' = LayerNorm(x + dropout(relu(W x + b)))
 //! ```
 //!
-//! The sum is over all nodes, context among them. The number of layers is the paper's, chosen to match the parameters of Transformer and GCT.
+//! The sum is over all nodes, context among them. The number of layers is the paper's, chosen to match the
+//! parameters of Transformer and GCT.
 
 use gct_kernels::Number;
 use gct_kernels::engine::{Engine, Linear, Norm};

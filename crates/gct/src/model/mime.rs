@@ -12,8 +12,8 @@
 //! | `auxiliary.diagnosis.weight`, `.bias` and `auxiliary.treatment.*` | `[width, codes]`, `[codes]` | of the auxiliary loss |
 //!
 //! The auxiliary loss asks o for its diagnosis (one of all) and its treatments (any of all); `auxiliary` is
-//! its weight, 0 leaves it out. It is the mean over the nodes of a batch. Labs have no part in it. Context has
-//! no treatments, so its r is 0; the auxiliary loss does not ask for it.
+//! its weight, 0 leaves it out. It is the mean over the nodes of a batch. Labs have no part in it. Context
+//! has no treatments, so its r is 0; the auxiliary loss does not ask for it.
 
 use gct_kernels::engine::{Columns, Engine, Linear, Reach};
 use gct_kernels::rows::Activation;

@@ -69,7 +69,8 @@ pub use transformer::TransformerConfig;
 /// use gct::record::{Encounter, PerKind};
 ///
 /// // A vocabulary of six diagnoses, four treatments and two labs, and one encounter to count.
-/// let encounter = Encounter::new(PerKind { diagnosis: vec![0, 5], treatment: vec![3], lab: vec![1], ..PerKind::default() });
+/// let codes = PerKind { diagnosis: vec![0, 5], treatment: vec![3], lab: vec![1], context: vec![] };
+/// let encounter = Encounter::new(codes);
 /// let mut counter = Counter::new(PerKind { diagnosis: 6, treatment: 4, lab: 2, ..PerKind::default() });
 /// counter.add(&encounter);
 /// let (prior, settings) = (counter.finish(), PriorSettings::default());

@@ -142,7 +142,8 @@ fn count_pairs(counter: &mut PairCounter, causes: &[u32], effects: &[u32]) {
 /// use gct::record::{Encounter, PerKind};
 ///
 /// let encounter = |treatment: &[u32]| {
-///     Encounter::new(PerKind { diagnosis: vec![0], treatment: treatment.to_vec(), lab: vec![], ..PerKind::default() })
+///     let treatment = treatment.to_vec();
+///     Encounter::new(PerKind { diagnosis: vec![0], treatment, ..PerKind::default() })
 /// };
 /// let mut counter = Counter::new(PerKind { diagnosis: 1, treatment: 2, lab: 0, ..PerKind::default() });
 /// counter.add(&encounter(&[0]));
@@ -320,8 +321,8 @@ impl Prior {
     /// P of an encounter (the paper's Figure 3): row after row over the nodes of [`NodeRanges`].
     ///
     /// Cell (i, j) between a diagnosis and a treatment, or a treatment and a lab, is p(j|i), or what
-    /// [`Cells`] say; visit-diagnosis and visit-context cells and the diagonal are a scalar; all else is zero.
-    /// Rows are then scaled to sum to 1.
+    /// [`Cells`] say; visit-diagnosis and visit-context cells and the diagonal are a scalar; all else is
+    /// zero. Rows are then scaled to sum to 1.
     ///
     /// # Panics
     /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were

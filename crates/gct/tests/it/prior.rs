@@ -138,7 +138,8 @@ proptest! {
             for others in [vec![], vec![5]] {
                 let matrix = |hidden: u32| {
                     let diagnosis = [hidden].into_iter().chain(others.clone()).collect();
-                    let codes = PerKind { diagnosis, treatment: treatment.clone(), lab: vec![0], ..PerKind::default() };
+                    let treatment = treatment.clone();
+                    let codes = PerKind { diagnosis, treatment, lab: vec![0], ..PerKind::default() };
                     prior.matrix(&encounter(0, codes), &settings)
                 };
                 prop_assert_eq!(matrix(one), matrix(two), "{:?}, {:?}, beside {:?}", cells, rule, others);
