@@ -53,7 +53,7 @@ pub(super) fn vocabulary(name: &str) -> String {
 
 /// The procedures of a version of ICD.
 pub(super) fn procedures_of(version: &str) -> String {
-    format!("{version} procedures")
+    format!("{version}proc")
 }
 
 #[cfg(test)]
@@ -84,8 +84,8 @@ mod tests {
         for name in ["ICD9DX:", "ICD9CM", "ICD-9-CM", "DIAGNOSIS//ICD//9//"] {
             assert_eq!(vocabulary(name), ICD9, "{name}");
         }
-        for name in ["ICD10PCS:", "PROCEDURE//ICD//10//", "ICD10PX"] {
-            assert_eq!(vocabulary(name), "icd10 procedures", "{name}");
+        for name in ["ICD10PCS:", "PROCEDURE//ICD//10//", "ICD10PX", "icd10proc"] {
+            assert_eq!(vocabulary(name), "icd10proc", "{name}");
         }
         assert_eq!([vocabulary("ATC/"), vocabulary("WHO ATC"), vocabulary("")], ["atc", "atc", ""]);
     }

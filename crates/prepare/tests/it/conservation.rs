@@ -431,7 +431,7 @@ fn sums(counts: &Value) -> Vec<(String, u64, u64)> {
 
 /// A file that puts some of the codes into groups at random.
 fn mapping(random: &mut Xoshiro256PlusPlus) -> tempfile::NamedTempFile {
-    let codes = ["B", "C", "1", "ä", "ICD10CM/A", "RxNorm/1", "9999"];
+    let codes = ["B", "C", "1", "ä", "ICD10CM/A", "LOINC/2", "9999"];
     let rows: String = codes.map(|code| format!("{code},{}\n", pick(&["A", "g"], random))).concat();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("code,group\n{rows}")).unwrap();
