@@ -117,7 +117,8 @@ impl Entry {
     }
 }
 
-/// Groups by code. Vocabularies are compared where both sides name one: `E850` of ICD-9 is not that of ICD-10.
+/// Groups by code. Vocabularies are compared where both sides name one: `E850` of ICD-9 is not that of
+/// ICD-10.
 #[derive(Default)]
 pub(super) struct Mapping(BTreeMap<String, Vec<Entry>>);
 

@@ -78,8 +78,8 @@ impl Rollup {
         }
     }
 
-    /// The whole mapping of a file, from codes to groups. Codes that occur in the data are not told apart: that
-    /// a rare one does is nobody's business.
+    /// The whole mapping of a file, from codes to groups. It does not tell which codes occur in the data,
+    /// since rare ones must not be disclosed.
     pub(crate) fn mapping(&self) -> Option<BTreeMap<String, String>> {
         match &self.by {
             By::Rule(_) => None,

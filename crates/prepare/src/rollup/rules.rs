@@ -51,7 +51,8 @@ enum Version {
 }
 
 impl Version {
-    /// The versions that a code can be of. Without a prefix its shape decides; `E850` and `V10` can be of both.
+    /// The versions that a code can be of. Without a prefix its shape decides; `E850` and `V10` can be of
+    /// both.
     fn of(parts: Parts<'_>) -> Vec<Self> {
         let vocabulary = parts.vocabulary();
         let is_possible = |version: &Version| match vocabulary.as_str() {
