@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 mod data;
+mod mimic;
 mod predict;
 mod prepare;
 mod serve;
@@ -45,6 +46,12 @@ enum What {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// 10 million labs in tables shaped like those of MIMIC-IV as a dataset
+    Mimic {
+        /// Also write the numbers to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// A server and a client on this machine, beside the same model without them
     Serve {
         /// Also write the numbers to this file
@@ -68,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         What::Data { json } => data::run(json.as_deref()),
         What::Train { json, steps } => train::run(json.as_deref(), *steps),
         What::Prepare { json } => prepare::run(json.as_deref()),
+        What::Mimic { json } => mimic::run(json.as_deref()),
         What::Predict { json } => predict::run(json.as_deref()),
         What::Serve { json, soak } => serve::run(json.as_deref(), *soak),
     }
