@@ -225,13 +225,17 @@ macro_rules! builtin {
     ($name:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?) => {
         builtin!($name, queries = $name $(, links = $links)? $(, with = $($with)+)?)
     };
-    ($name:literal, queries = $folder:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?) => {
+    (
+        $name:literal, queries = $folder:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?
+    ) => {
         Files {
             name: $name,
             description: include_str!(concat!("../sources/", $name, "/source.toml")),
             encounters: include_str!(concat!("../sources/", $folder, "/encounters.sql")),
             events: include_str!(concat!("../sources/", $folder, "/events.sql")),
-            links: (&[$(include_str!(concat!("../sources/", $folder, "/", $links)))?] as &[&str]).first().copied(),
+            links: (&[$(include_str!(concat!("../sources/", $folder, "/", $links)))?] as &[&str])
+                .first()
+                .copied(),
             with: &[$($(($with, include_str!(concat!("../sources/", $folder, "/", $with))),)+)?],
         }
     };

@@ -85,7 +85,7 @@ fn write_tables(folder: &Path) -> Result<()> {
 }
 
 impl Tables {
-    /// An admission of a few days, one of two and a half of its subject on average, and what is recorded in it.
+    /// An admission of a few days, and what is recorded in it; a subject has two or three.
     fn admission(&mut self, number: u32, random: &mut Xoshiro256PlusPlus) -> Result<()> {
         let (subject, admission) = (10_000_000 + number * 2 / 5, 20_000_000 + number);
         // One every 40 days, so that those of a subject do not overlap.

@@ -199,7 +199,7 @@ fn a_stay_in_a_unit_has_what_was_recorded_in_it_and_the_bill_of_its_admission() 
             "31 of 3: ICD10CM:I10 | aspirin | , readmission=?, mortality=false, long_stay=false",
         ]
     );
-    // Diagnoses of 102 and 401, which have no stay, and of nobody; drugs and labs before, between and after stays.
+    // Diagnoses of 102 and 401, which have no stay, and of nobody; drugs and labs outside of stays.
     assert_eq!(
         counts["events_dropped"],
         json!({"no_time": 1, "outside_stays": 11, "unknown_icd_version": 1}),
@@ -299,8 +299,8 @@ fn mimic_iii_has_another_spelling() {
     assert_eq!(counts["events_dropped"], json!({"no_code": 1}));
     assert_eq!(counts["events_noted"], json!({"linked_by_time": 1}));
     assert_eq!(description(&data, "ICD9CM:0389").as_deref(), Some("Unspecified septicemia"));
-    // In lower case and compressed, as it comes too. A drug has a day and no time: on the second day it may have
-    // been ordered after the first 24 hours. Procedures have neither.
+    // In lower case and compressed, as it comes too. A drug has a day and no time: on the second day it may
+    // have been ordered after the first 24 hours. Procedures have neither.
     for (name, text) in OLDER {
         gzipped(
             home.path(),
