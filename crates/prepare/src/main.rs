@@ -198,7 +198,11 @@ fn common(command: Command) -> Command {
     let number = |name: &'static str| {
         Arg::new(name).long(name).value_name("N").value_parser(value_parser!(i64).range(0..))
     };
+    // The flags of settings bring a description of their own, which is not that of the command.
+    let about = command.get_about().cloned().unwrap_or_default();
     SettingsArguments::augment_args(command)
+        .about(about)
+        .long_about(None)
         .arg(Arg::new("input").required_unless_present("show_config").value_name("INPUT").help(INPUT))
         .arg(
             Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf))

@@ -467,6 +467,9 @@ fn settings_come_from_a_file_from_set_and_from_flags() {
     let counts = |flags: &str| json(home.path(), &format!("events visits.csv --dry-run {flags}"));
     let flags = "--min-codes 0 --min-count 2 --lab-bins 4 --max-codes lab=9";
     assert_eq!(counts("--config shown.toml"), counts(flags));
+    let help = prepare(home.path(), "events --help").assert().success();
+    let help = String::from_utf8(help.get_output().stdout.clone()).unwrap();
+    assert!(help.starts_with("Any long table with a row per recorded code"), "{help}");
     let said = prepare(home.path(), "events visits.csv --dry-run --set min_cuont=2").assert().code(2);
     let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
     assert!(said.starts_with("error: option `min_cuont`: 2 is not allowed; expected one of "), "{said}");
