@@ -125,7 +125,7 @@ describe("the file", () => {
     assert.match(await page.textContent("section:has(> h2:text-is('Settings'))"), /learning_rate0\.0030\.0010\.003/);
     // Suppressed counts are not zero.
     await page.locator("figure:has(h3:text-is('Calibration')) summary").click();
-    assert.match(await page.textContent("figure:has(h3:text-is('Calibration')) table"), /0\.7 to 0\.8not told––/);
+    assert.match(await page.textContent("figure:has(h3:text-is('Calibration')) table"), /0\.7 to 0\.8hidden––/);
     // Another figure.
     await page.locator("figcaption select").selectOption("accuracy");
     assert.match(await page.textContent("section:has(> h2:text-is('Side by side'))"), /masked diagnosis with a long name/);
@@ -292,7 +292,7 @@ describe("the file", () => {
     assert.match(await page.textContent("table:has(caption:text-is('Attention and truth by block'))"), /block 3–9\.7000/);
     const rows = page.locator(".links-table tbody tr");
     assert.equal(await rows.count(), 25);
-    assert.match(await rows.first().textContent(), /not toldnot told/);
+    assert.match(await rows.first().textContent(), /hiddenhidden/);
     await page.locator(".links-table th button", { hasText: "encounters" }).click();
     assert.equal(await page.getAttribute(".links-table th:nth-child(4)", "aria-sort"), "descending");
     await page.locator(".pager button", { hasText: "Next" }).click();
@@ -344,7 +344,7 @@ describe("the file", () => {
     assert.match(await page.textContent(".explain"), /does not mix nodes/);
     assert.equal(await page.locator(".links path.found").count(), 10);
     await page.goto(report("#overview?run=empty"));
-    assert.match(await page.textContent(".facts"), /<11 encountersall of the data; <11 could not be asked/);
+    assert.match(await page.textContent(".facts"), /<11 encountersall of the data; <11 could not be evaluated/);
     assert.match(await page.textContent(".facts .warning"), /the metrics are too good/);
     await page.goto(report("#overview?run=masked+diagnosis+with+a+long+name"));
     assert.match(await page.textContent(".facts"), /34 of subjects that the run learned from were left out/);

@@ -76,7 +76,7 @@ function share(value) {
 
 /** A count of encounters; where it, or what is left beside it, is so small that someone could be recognised, the report does not tell it. */
 function count(value, least) {
-  return !known(value) && least > 0 ? "not told" : integer(value);
+  return !known(value) && least > 0 ? "hidden" : integer(value);
 }
 
 /** The same of a count that is told unless it is small itself. */

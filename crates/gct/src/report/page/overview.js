@@ -10,9 +10,9 @@ function overviewSection(main, report, run) {
     ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
     ["Data", [clean(data.source), h("span.muted", `${count(data.encounters, report.min_cell)} encounters; codes: ${codes}`)]],
     ["Training split", `${count(data.training, report.min_cell)} encounters`],
-    ["Asked about", [`${fewOr(data.asked, report.min_cell)} encounters`, h("span.muted",
+    ["Evaluated on", [`${fewOr(data.asked, report.min_cell)} encounters`, h("span.muted",
       run.part === "all" ? "all of the data" : `the ${clean(run.part)} part`,
-      data.left_out !== 0 ? `; ${fewOr(data.left_out, report.min_cell)} could not be asked and were left out` : "",
+      data.left_out !== 0 ? `; ${fewOr(data.left_out, report.min_cell)} could not be evaluated and were left out` : "",
       data.learned_from && !data.warning ? `; ${integer(data.learned_from)} of subjects that the run learned from were left out` : "")]],
   ];
   if (data.warning) facts.unshift(["Warning", h("strong.warning", clean(data.warning))]);
@@ -25,8 +25,8 @@ function figuresTable(run) {
   // What a figure means is said once, not for each label again.
   const rows = run.figures.map(entry => ({ ...entry, meaning: FIGURES[entry.name]?.[1] }));
   for (const label of run.labels ?? []) rows.push({ group: h("bdi", clean(label.name)) }, ...label.figures);
-  return table("Figures", [
-    { name: "figure", cell: row => [figureName(row.name), row.meaning && h("span.muted.what", row.meaning)] },
+  return table("Metrics", [
+    { name: "metric", cell: row => [figureName(row.name), row.meaning && h("span.muted.what", row.meaning)] },
     { name: "value, 95 % interval", number: true,
       cell: row => [h("strong", figure(row.value)), known(row.low) && known(row.high) && h("span.muted.what", interval(row))] },
   ], rows, { class: "figures" });
@@ -84,13 +84,13 @@ function comparison(report, run) {
     names.map(name => h("option", { value: name, selected: name === first }, figureName(name))));
   draw(first);
   return h("section", h("h2", "Side by side"),
-    h("p.muted", "Runs are compared if they were asked the same about the same encounters; the best of these is bold. Intervals hold 95 % of bootstrap replicates; ",
+    h("p.muted", "Runs are compared if they have the same task and were evaluated on the same encounters; the best of these is bold. Intervals hold 95 % of bootstrap replicates; ",
       "the paper gives a mean and the deviation between five splits of its data."),
     table("Runs and the paper", [
       { name: "run", cell: row => [h("bdi", nameOf(row)), row.part === "all" ? h("span.muted.what", "on all of the data") : null] },
       ...names.map(name => ({ name: figureName(name), number: true, cell: row => cell(row, name) })),
     ], lines, { class: "comparison" }),
-    h("figure", h("figcaption", h("label", "Figure ", select), " ", h("span.muted", "● run with its interval, ◇ the paper")), chart));
+    h("figure", h("figcaption", h("label", "Metric ", select), " ", h("span.muted", "● run with its interval, ◇ the paper")), chart));
 }
 
 const nameOf = row => row.paper ? `${clean(row.name)}, paper` : clean(row.name);
@@ -132,7 +132,7 @@ function curves(report, run) {
   if (!run.curves.length) {
     return h("section", h("h2", "Curves"), h("p.empty", run.asks === "diagnosis"
       ? "A guess among many diagnoses has no curve of precision and recall." : report.min_cell > 1
-        ? "Too few encounters have one of the two answers for curves to be told." : "There are no curves for this run."));
+        ? "Too few encounters have one of the two answers for curves to be shown." : "There are no curves for this run."));
   }
   const place = h("div.columns.charts");
   const draw = name => {
