@@ -340,24 +340,8 @@ impl Error {
             },
             Error::System(error) => gct_terminal::hint(&Remedy::of_system(error)),
             Error::Store { hint, .. } | Error::Rollup { hint, .. } => hint.clone().into(),
-            Error::MissingTable { table, names, near, .. } => match near.first() {
-                Some(first) => {
-                    format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `")).into()
-                }
-                None => format!(
-                    "expected a file `{}` as .csv, .csv.gz or .parquet, or a folder of such files; or say where it is: --table {table}=PATH",
-                    names.first().unwrap_or(table)
-                )
-                .into(),
-            },
-            Error::MissingTables { tables, found, .. } => {
-                match tables.iter().find_map(|table| Some((table, nearest(table, found)?))) {
-                    Some((table, near)) => {
-                        format!("is it `{near}`? then say so: --table {table}={near}").into()
-                    }
-                    None => format!("say where one is: --table {}=PATH", tables[0]).into(),
-                }
-            }
+            Error::MissingTable { table, names, near, .. } => where_is_table(table, names, near).into(),
+            Error::MissingTables { tables, found, .. } => where_are_tables(tables, found).into(),
             Error::SeveralTables { table, files, .. } => {
                 format!("say which one is meant: --table {table}={}", files[0]).into()
             }
@@ -413,6 +397,25 @@ impl Error {
             }
             Error::Interrupted => "run the same command again to start over".into(),
         }
+    }
+}
+
+/// What to do about a table that is missing, of these names, with names of files that are like them.
+fn where_is_table(table: &str, names: &[String], near: &[String]) -> String {
+    match near.first() {
+        Some(first) => format!("is it `{}`? then say so: --table {table}={first}", near.join("` or `")),
+        None => format!(
+            "expected a file `{}` as .csv, .csv.gz or .parquet, or a folder of such files; or say where it is: --table {table}=PATH",
+            names.first().map_or(table, String::as_str)
+        ),
+    }
+}
+
+/// What to do about tables of which one is needed and none was found.
+fn where_are_tables(tables: &[String], found: &[String]) -> String {
+    match tables.iter().find_map(|table| Some((table, nearest(table, found)?))) {
+        Some((table, near)) => format!("is it `{near}`? then say so: --table {table}={near}"),
+        None => format!("say where one is: --table {}=PATH", tables[0]),
     }
 }
 
