@@ -40,12 +40,14 @@ const ROWS: &[Row] = &[
     ),
     (&["heads", "num-heads", "n-heads"], TRAINING, Setting("model.attention.heads")),
     (&["lambda", "reg", "regularization"], TRAINING, Setting("model.regularization")),
+    (&["weight-decay", "l2", "wd"], TRAINING, Setting("weight_decay")),
+    (&["label-smoothing", "smoothing"], TRAINING, Setting("label_smoothing")),
+    (&["average", "ema", "ema-decay", "swa"], TRAINING, Setting("average")),
     (
-        &["weight-decay", "l2"],
+        &["optimizer", "optim"],
         TRAINING,
-        Words("weights do not decay here; --set model.dropout.mlp=RATE regularizes"),
+        Words("the optimizer is Adam; with --set weight_decay=RATE it is AdamW"),
     ),
-    (&["optimizer", "optim"], TRAINING, Words("the optimizer is Adam")),
     (
         &["layers", "num-layers", "n-layers", "blocks", "depth"],
         TRAINING,

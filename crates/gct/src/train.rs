@@ -19,17 +19,21 @@ use crate::evaluate;
 use crate::files::{Overwrite, write_own};
 use crate::infer::Predictor;
 use crate::job::Job;
+use crate::metric::Scores;
 use crate::model::{Learner, Learning, Model, Moments, TapeLearner};
 use crate::prior::{Counter, Prior};
 use crate::question::Hide;
 use crate::record::{Encounter, PerKind};
-use crate::run::checkpoint::{self, Losses, State};
+use crate::run::checkpoint::{self, Loaded, Losses, State};
 use crate::run::journal::Journal;
 use crate::run::{self, Best, Entry, Hasher, Learned, Run, Settings};
 use crate::split::{Split, SplitPart};
 
 /// A loss above this has exploded.
 const EXPLODED: f64 = 1e4;
+
+/// Weights that a thread adds to their average at a time.
+const PIECE: usize = 1 << 14;
 
 /// What happens on the way.
 #[derive(Debug)]
@@ -134,8 +138,8 @@ pub fn start(
     };
     let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
     let moments = Moments::zeros(model.parameters().len());
-    let learner = (execution.learner)(model, moments);
-    Session::new(&run, &data, learner, State::default())?.train(execution.checkpoint_every, job)
+    let begin = Loaded { model, moments, average: None, state: State::default() };
+    Session::new(&run, &data, begin, execution)?.train(execution.checkpoint_every, job)
 }
 
 /// Conditional probabilities from a file, for the codes of a dataset.
@@ -166,22 +170,22 @@ pub fn resume(
     let settings = Settings { steps, ..run.settings().clone() };
     settings.check()?;
     let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
-    let (model, moments, state) = checkpoint::load(&run, model)?;
+    let loaded = checkpoint::load(&run, model)?;
+    let state = &loaded.state;
     if steps < state.step {
         let problem = format!("it has made {} steps already, which is more than {steps}", state.step);
         return Err(Error::RunMismatch { path: folder.to_owned(), problem });
     }
-    if is_over(&settings, &state) && steps == run.settings().steps {
+    if is_over(&settings, state) && steps == run.settings().steps {
         checkpoint::remove_old(folder)?;
-        return Ok(outcome(&settings, &state));
+        return Ok(outcome(&settings, state));
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;
     let data = Data::read(&settings, &columns, dataset, None, job)?;
     if steps != run.settings().steps {
         run.set_steps(steps)?;
     }
-    let learner = (execution.learner)(model, moments);
-    Session::new(&run, &data, learner, state)?.train(execution.checkpoint_every, job)
+    Session::new(&run, &data, loaded, execution)?.train(execution.checkpoint_every, job)
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
@@ -274,6 +278,8 @@ struct Session<'a> {
     encoding: Encoding<'a>,
     data: &'a Data,
     learner: Box<dyn Learner<f32>>,
+    /// The average of its weights, if that is what is validated and saved.
+    average: Option<Average>,
     state: State,
     /// The step of the last checkpoint.
     kept: u64,
@@ -294,14 +300,22 @@ struct Clock {
 }
 
 impl<'a> Session<'a> {
-    fn new(run: &'a Run, data: &'a Data, learner: Box<dyn Learner<f32>>, state: State) -> Result<Self> {
+    fn new(run: &'a Run, data: &'a Data, begin: Loaded, execution: Execution<'_>) -> Result<Self> {
         let (settings, now) = (run.settings(), Instant::now());
+        let Loaded { model, moments, average, state } = begin;
+        let average = (settings.average > 0.0).then(|| Average {
+            decay: settings.average,
+            // Before the first step, when it is the average of nothing, any values do.
+            values: average.unwrap_or_else(|| model.weights().values().to_vec()),
+        });
+        let learner = (execution.learner)(model, moments);
         Ok(Session {
             run,
             settings,
             encoding: run.encoding(),
             data,
             learner,
+            average,
             kept: state.step,
             journal: Journal::open(run.path(), state.journal)?,
             order: Order::new(settings.seed, data.train.len()),
@@ -375,6 +389,8 @@ impl<'a> Session<'a> {
         let learning = Learning {
             rate: settings.rate(step),
             clip: (settings.clip > 0.0).then_some(settings.clip),
+            weight_decay: settings.weight_decay,
+            label_smoothing: settings.label_smoothing,
             dropout_key: mixed(settings.seed, Purpose::Dropping, step) as u32,
         };
         let outcome = self.learner.step(&examples, learning);
@@ -385,6 +401,9 @@ impl<'a> Session<'a> {
             return Err(self.diverged(step + 1, outcome.prediction)?);
         }
         self.state.step += 1;
+        if let Some(average) = &mut self.average {
+            average.add(self.state.step, self.learner.model().weights().values());
+        }
         self.state.losses.prediction += outcome.prediction;
         self.state.losses.regularizer += outcome.regularizer;
         self.state.losses.steps += 1;
@@ -405,14 +424,22 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Gives `look` the model that is validated and saved: that of the last step, or the average.
+    fn with_model<R>(&self, look: impl FnOnce(&Model<f32>) -> R) -> R {
+        let last = self.learner.model();
+        match &self.average {
+            Some(average) => look(&last.with_weights(average.values.clone())),
+            None => look(last),
+        }
+    }
+
     /// Measures the model on the validation split, and keeps it if it is the best.
     fn validate(&mut self) -> Result<Entry> {
         self.check_weights()?;
         let settings = self.settings;
         let (now, (lap, lap_step)) = (Instant::now(), self.clock.lap);
         let learned = (self.state.step - lap_step) * settings.batch as u64;
-        let predictor = Predictor::new(self.learner.model(), &settings.task, self.encoding);
-        let scores = match evaluate::validate(&predictor, &self.data.validation) {
+        let scores = match self.scores() {
             Err(Error::NotFinite) => return Err(self.diverged(self.state.step, f64::NAN)?),
             scores => scores?,
         };
@@ -446,9 +473,16 @@ impl<'a> Session<'a> {
         Ok(entry)
     }
 
+    fn scores(&self) -> Result<Scores> {
+        let predictor = |model: &Model<f32>| Predictor::new(model, &self.settings.task, self.encoding);
+        let predictor = self.with_model(predictor);
+        evaluate::validate(&predictor, &self.data.validation)
+    }
+
     fn save_weights(&self, name: &str) -> Result<()> {
         let path = self.run.path().join(name);
-        write_own(&path, &self.learner.model().to_file(&path, Some(self.run.identity().to_json()))?)
+        let identity = self.run.identity().to_json();
+        write_own(&path, &self.with_model(|model| model.to_file(&path, Some(identity)))?)
     }
 
     /// Writes down where it stands.
@@ -459,9 +493,31 @@ impl<'a> Session<'a> {
         if self.state.step > 0 {
             self.save_weights(run::LAST)?;
         }
-        checkpoint::save(self.run, &*self.learner, &self.state)?;
+        let average = self.average.as_ref().map(|average| &average.values[..]);
+        checkpoint::save(self.run, &*self.learner, average, &self.state)?;
         (self.kept, self.clock.kept) = (self.state.step, Instant::now());
         Ok(())
+    }
+}
+
+/// An exponential moving average of the weights after each step. It begins with the first step and not with
+/// the random weights before it, so it is an average of learned weights from the beginning.
+struct Average {
+    /// How much less a step counts than the one after it.
+    decay: f64,
+    values: Vec<f32>,
+}
+
+impl Average {
+    /// Adds the weights after a step, counted from 1.
+    fn add(&mut self, step: u64, weights: &[f32]) {
+        // Step i of n counts decay^(n-i), divided by the sum of all of these: this is the share of the last.
+        let step = i32::try_from(step).unwrap_or(i32::MAX);
+        let share = ((1.0 - self.decay) / (1.0 - self.decay.powi(step))) as f32;
+        let pieces = self.values.par_chunks_mut(PIECE).zip(weights.par_chunks(PIECE));
+        pieces.for_each(|(values, weights)| {
+            values.iter_mut().zip(weights).for_each(|(value, weight)| *value += share * (weight - *value));
+        });
     }
 }
 
@@ -537,6 +593,21 @@ mod tests {
         // From the middle, as after a stop.
         assert_eq!(Order::new(7, 50).at(50 + 33), epochs[1][33]);
         assert_ne!(Order::new(8, 50).indices, Order::new(7, 50).indices, "another seed");
+    }
+
+    #[test]
+    fn an_average_counts_later_steps_more_and_the_first_weights_not_at_all() {
+        let mut average = Average { decay: 0.5, values: vec![100.0] };
+        let found: Vec<f32> = [(1, 7.0), (2, 1.0), (3, 4.0)]
+            .map(|(step, weight)| {
+                average.add(step, &[weight]);
+                average.values[0]
+            })
+            .to_vec();
+        // 7; (7/2 + 1) / (3/2); (7/4 + 1/2 + 4) / (7/4).
+        for (found, expected) in found.into_iter().zip([7.0, 3.0, 25.0 / 7.0]) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
     }
 
     #[test]

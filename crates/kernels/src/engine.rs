@@ -192,17 +192,25 @@ pub trait Engine {
         weight: f64,
     ) -> f64;
 
-    /// Cross entropy of labels, summed; row after row, `None` is left out.
+    /// Cross entropy of labels, summed; row after row, `None` is left out. Targets are moved towards one half
+    /// by the share `smoothing` of the way.
     fn label_loss(
         &mut self,
         logits: &Self::Matrix,
         labels: impl Iterator<Item = Option<bool>>,
+        smoothing: f64,
         weight: f64,
     ) -> f64;
 
-    /// Cross entropy of one class per row, summed.
-    fn class_loss(&mut self, logits: &Self::Matrix, classes: impl Iterator<Item = usize>, weight: f64)
-    -> f64;
+    /// Cross entropy of one class per row, summed. The share `smoothing` of each target is spread evenly over
+    /// all classes.
+    fn class_loss(
+        &mut self,
+        logits: &Self::Matrix,
+        classes: impl Iterator<Item = usize>,
+        smoothing: f64,
+        weight: f64,
+    ) -> f64;
 
     /// The sum of all divergences between attentions and those before them, not weighted.
     fn divergence(&mut self) -> f64;

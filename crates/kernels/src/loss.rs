@@ -295,23 +295,40 @@ fn log_of_product<T: Number>(lanes: [T; 16]) -> T {
     T::of(log(first) + log(second))
 }
 
-/// Cross entropy of a binary label and its logit: the loss and its derivative.
-pub fn binary<T: Number>(logit: T, label: bool) -> (f64, T) {
+/// Cross entropy of a binary label and its logit: the loss and its derivative. The target is the label, moved
+/// towards one half by the share `smoothing` of the way.
+pub fn binary<T: Number>(logit: T, label: bool, smoothing: f64) -> (f64, T) {
     let x = logit.f64();
     let e = (-x.abs()).exp();
     let sigmoid = if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
-    let target = f64::from(u8::from(label));
+    let target = smoothed(label, smoothing);
     (x.max(0.0) - x * target + e.ln_1p(), T::of(sigmoid - target))
 }
 
-/// Cross entropy of a class and the logits of all classes; the logits become `weight` times the gradient.
-pub fn classes<T: Number>(logits: &mut [T], class: usize, weight: f64) -> f64 {
+/// A label as a target: 0 or 1, moved towards one half by the share `smoothing` of the way.
+pub fn smoothed(label: bool, smoothing: f64) -> f64 {
+    (1.0 - smoothing) * f64::from(u8::from(label)) + 0.5 * smoothing
+}
+
+/// Cross entropy of a class and the logits of all classes; the logits become `weight` times the gradient. The
+/// share `smoothing` of the target is spread evenly over all classes.
+pub fn classes<T: Number>(logits: &mut [T], class: usize, smoothing: f64, weight: f64) -> f64 {
     let largest = logits.iter().copied().fold(logits[0], T::larger);
-    let target = (logits[class] - largest).f64();
+    let evenly = smoothing / logits.len() as f64;
+    let target = match smoothing > 0.0 {
+        true => {
+            let all: f64 = logits.iter().map(|logit| (*logit - largest).f64()).sum();
+            (1.0 - smoothing) * (logits[class] - largest).f64() + evenly * all
+        }
+        false => (logits[class] - largest).f64(),
+    };
     let total = exponentials(largest, logits);
     let factor = T::of(weight) / total;
     logits.iter_mut().for_each(|logit| *logit *= factor);
-    logits[class] -= T::of(weight);
+    if smoothing > 0.0 {
+        logits.iter_mut().for_each(|logit| *logit -= T::of(weight * evenly));
+    }
+    logits[class] -= T::of(weight * (1.0 - smoothing));
     total.f64().ln() - target
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation};
 use gct_kernels::engine::{Attend, Columns, Connected, DecoderParameters, Engine, Linear, Norm, Reach};
-use gct_kernels::loss::pair_of_groups;
+use gct_kernels::loss::{pair_of_groups, smoothed};
 use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::Activation;
 use gct_kernels::weights::Vector;
@@ -315,11 +315,12 @@ impl Engine for Tensors<'_> {
         &mut self,
         logits: &Matrix,
         labels: impl Iterator<Item = Option<bool>>,
+        smoothing: f64,
         weight: f64,
     ) -> f64 {
-        let number = |is: bool| f64::from(u8::from(is));
+        let target = |label: Option<bool>| smoothed(label == Some(true), smoothing);
         let (targets, counted): (Vec<f64>, Vec<f64>) =
-            labels.map(|label| (number(label == Some(true)), number(label.is_some()))).unzip();
+            labels.map(|label| (target(label), f64::from(u8::from(label.is_some())))).unzip();
         let shape = logits.rows.dims();
         let [targets, counted] = [targets, counted].map(|values| self.constant(values, shape));
         let loss = Self::cross_entropy(logits.rows.clone(), targets, counted);
@@ -327,10 +328,16 @@ impl Engine for Tensors<'_> {
         scalar(&loss)
     }
 
-    fn class_loss(&mut self, logits: &Matrix, classes: impl Iterator<Item = usize>, weight: f64) -> f64 {
+    fn class_loss(
+        &mut self,
+        logits: &Matrix,
+        classes: impl Iterator<Item = usize>,
+        smoothing: f64,
+        weight: f64,
+    ) -> f64 {
         let [rows, columns] = logits.rows.dims();
-        let mut chosen = vec![0.0; rows * columns];
-        classes.enumerate().for_each(|(row, class)| chosen[row * columns + class] = 1.0);
+        let mut chosen = vec![smoothing / columns as f64; rows * columns];
+        classes.enumerate().for_each(|(row, class)| chosen[row * columns + class] += 1.0 - smoothing);
         let logs = activation::log_softmax(logits.rows.clone(), 1);
         let loss = -(logs * self.constant(chosen, [rows, columns])).sum();
         self.minimize(&loss, weight);

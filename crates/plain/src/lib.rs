@@ -75,13 +75,12 @@ impl<T: Number> Plain<T> {
 
 impl<T: Number> Learner<T> for Plain<T> {
     fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome {
-        let pass = Pass { dropout_key: Some(learning.dropout_key), ..self.model.pass(batch, true) };
-        let (outcome, gradients) = self.gradients(batch, pass);
+        let (outcome, gradients) = self.gradients(batch, learning.pass(&self.model, batch));
         // Weights and moments are kept on the host, where the one Adam of all learners is: the gradient comes
         // from the device and the new weights go back. Where these copies cost too much, Adam can move to the
         // device behind the same trait.
         let mut gradient = [Gradient::new(gradients.into_iter().map(T::of).collect())];
-        self.model.weights_mut().update(|weights| self.moments.step(weights, &mut gradient, learning));
+        self.model.step(&mut self.moments, &mut gradient, learning);
         self.parameters = on_device(&self.model, &self.device);
         outcome
     }

@@ -1,5 +1,5 @@
-//! Adam, the one optimiser of all learners: its constants, its moments, bias correction, and clipping by the
-//! norm of the whole gradient.
+//! Adam, the one optimiser of all learners: its constants, its moments, bias correction, clipping by the norm
+//! of the whole gradient, and decoupled weight decay, with which it is AdamW.
 //!
 //! The gradient of a batch may come in summands, one of each shard. They are added up and used piece by
 //! piece, each by one thread while it is in the cache; with clipping, all are added up first. Summands are
@@ -12,6 +12,7 @@ use gct_kernels::{Number, rows};
 use rayon::prelude::*;
 
 use super::Learning;
+use crate::parameters::Parameters;
 
 const MEAN_DECAY: f64 = 0.9;
 const SQUARE_DECAY: f64 = 0.999;
@@ -83,6 +84,19 @@ impl<T: Number> Moments<T> {
             }
             update.apply(weights, mean, square, sum);
         });
+    }
+}
+
+/// Makes matrices smaller by the rate times the weight decay, the embedding among them: a code that is rare
+/// then stays near zero. Vectors (biases, gains of LayerNorm, the scale of edges) are left as they are.
+pub(super) fn decay<T: Number>(weights: &mut [T], parameters: &Parameters, learning: Learning) {
+    if learning.weight_decay == 0.0 {
+        return;
+    }
+    let keep = T::of(1.0 - learning.rate * learning.weight_decay);
+    for matrix in parameters.named().iter().filter(|parameter| parameter.shape.len() == 2) {
+        let values = &mut weights[matrix.start..matrix.start + matrix.len()];
+        values.par_chunks_mut(PIECE).for_each(|piece| piece.iter_mut().for_each(|weight| *weight *= keep));
     }
 }
 

@@ -1,10 +1,12 @@
 //! A model in training, whatever computes its gradients: `train` and checkpoints know only this.
 //!
 //! There are two learners: `TapeLearner`, the fast one on this processor, and `gct_plain::Plain`, on any
-//! device of Burn. Both move the weights by `Moments::step`, the one Adam. So a run can be stopped on one
+//! device of Burn. Both move the weights by `Model::step`, the one Adam. So a run can be stopped on one
 //! learner and resumed on the other.
 
-use super::{Model, Moments, Outcome};
+use gct_kernels::Number;
+
+use super::{Model, Moments, Outcome, Pass};
 use crate::batch::Example;
 
 /// A model in training.
@@ -26,13 +28,26 @@ pub struct Learning {
     pub rate: f64,
     /// The largest norm that the gradient may have; a longer one is scaled down to it.
     pub clip: Option<f64>,
+    /// Weight decay: matrices lose this share of themselves, times the learning rate, apart from the gradient.
+    pub weight_decay: f64,
+    /// The share of each target that is spread evenly over all answers.
+    pub label_smoothing: f64,
     /// Seed of the dropout masks.
     pub dropout_key: u32,
 }
 
 impl Learning {
-    /// Without clipping.
+    /// Without clipping, weight decay and label smoothing.
     pub fn new(rate: f64, dropout_key: u32) -> Self {
-        Learning { rate, clip: None, dropout_key }
+        Learning { rate, clip: None, weight_decay: 0.0, label_smoothing: 0.0, dropout_key }
+    }
+
+    /// The pass over a batch that this step makes.
+    pub fn pass<T: Number>(self, model: &Model<T>, batch: &[Example]) -> Pass {
+        Pass {
+            dropout_key: Some(self.dropout_key),
+            label_smoothing: self.label_smoothing,
+            ..model.pass(batch, true)
+        }
     }
 }

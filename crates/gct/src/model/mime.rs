@@ -143,9 +143,9 @@ impl Mime {
         }
         let of_diagnoses = engine.select(o, &nodes);
         let logits = diagnosis.logits(engine, &of_diagnoses);
-        let of_codes = engine.class_loss(&logits, classes.into_iter(), weight);
+        let of_codes = engine.class_loss(&logits, classes.into_iter(), 0.0, weight);
         let logits = treatment.logits(engine, &of_diagnoses);
-        share * (of_codes + engine.label_loss(&logits, labels.into_iter(), weight))
+        share * (of_codes + engine.label_loss(&logits, labels.into_iter(), 0.0, weight))
     }
 }
 

@@ -103,14 +103,22 @@ pub struct Pass {
     pub batch_terms: usize,
     /// Index of the first node in the batch.
     pub first_node: usize,
+    /// The share of each target that is spread evenly over all answers; 0 for evaluation.
+    pub label_smoothing: f64,
     /// Whether the regulariser is wanted. Without it, only what the prediction needs is computed.
     pub regularizes: bool,
 }
 
 impl Pass {
     /// One that has no loss.
-    const LOOKING: Pass =
-        Pass { dropout_key: None, batch_nodes: 1, batch_terms: 1, first_node: 0, regularizes: false };
+    const LOOKING: Pass = Pass {
+        dropout_key: None,
+        batch_nodes: 1,
+        batch_terms: 1,
+        first_node: 0,
+        label_smoothing: 0.0,
+        regularizes: false,
+    };
 }
 
 /// What a model makes of some examples.
@@ -196,6 +204,33 @@ impl<T: Number> Model<T> {
     /// The weights, to be changed.
     pub fn weights_mut(&mut self) -> &mut Weights<T> {
         &mut self.weights
+    }
+
+    /// The same model with other weights.
+    ///
+    /// # Panics
+    /// If there are more or fewer than it has parameters.
+    pub(crate) fn with_weights(&self, values: Vec<T>) -> Self {
+        Model {
+            network: self.network.clone(),
+            rows: self.rows,
+            head_config: self.head_config.clone(),
+            parameters: self.parameters.clone(),
+            weights: Weights::new(self.parameters.plan().clone(), values),
+        }
+    }
+
+    /// Moves the weights against the sum of these gradients, which are zero afterwards: one step of AdamW,
+    /// which is Adam if weights do not decay.
+    ///
+    /// # Panics
+    /// As [`Moments::step`].
+    pub fn step(&mut self, moments: &mut Moments<T>, gradients: &mut [Gradient<T>], learning: Learning) {
+        let Model { parameters, weights, .. } = self;
+        weights.update(|weights| {
+            adam::decay(weights, parameters, learning);
+            moments.step(weights, gradients, learning);
+        });
     }
 
     /// Refuses data that lack what the model or its head must be given.

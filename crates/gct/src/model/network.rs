@@ -96,7 +96,7 @@ impl Network {
     pub(super) fn pass(&self, batch: &[Example], regularizes: bool) -> Pass {
         let batch_nodes = batch.iter().map(Example::nodes).sum::<usize>().max(1);
         let batch_terms = self.head.terms(batch).max(1);
-        Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, regularizes }
+        Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, label_smoothing: 0.0, regularizes }
     }
 
     /// The pairs of nodes of each example that it mixes along.
@@ -159,7 +159,8 @@ impl Network {
         pass: Pass,
     ) -> Outcome {
         let (auxiliary, nodes) = self.forward(engine, graphs, examples, self.head.reach(), pass);
-        let prediction = self.head.loss(engine, &nodes.vectors, examples, pass.batch_terms);
+        let prediction =
+            self.head.loss(engine, &nodes.vectors, examples, pass.batch_terms, pass.label_smoothing);
         let regularizer = match &self.layers {
             Layers::Gct(gct) if pass.regularizes => gct.regularizer(engine.divergence(), pass),
             _ => auxiliary,

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::adam::Gradient;
 use super::chunks::{SHARDS, shards};
-use super::{Learner, Learning, Model, Moments, Outcome, Pass};
+use super::{Learner, Learning, Model, Moments, Outcome};
 use crate::batch::Example;
 
 /// A model in training on the tape.
@@ -42,7 +42,7 @@ impl<T: Number> TapeLearner<T> {
 
 impl<T: Number> Learner<T> for TapeLearner<T> {
     fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome {
-        let pass = Pass { dropout_key: Some(learning.dropout_key), ..self.model.pass(batch, true) };
+        let pass = learning.pass(&self.model, batch);
         let TapeLearner { model, moments, gradients, pools } = self;
         let shards = gradients.par_iter_mut().zip(pools).zip(shards(batch));
         let outcomes: Vec<Outcome> = shards
@@ -52,7 +52,7 @@ impl<T: Number> Learner<T> for TapeLearner<T> {
                 model.network.play_in_chunks(&model.weights, part, pass, pool, Some(values))
             })
             .collect();
-        model.weights_mut().update(|weights| moments.step(weights, gradients, learning));
+        model.step(moments, gradients, learning);
         Outcome::sum(&outcomes)
     }
 

@@ -199,21 +199,25 @@ impl Head {
         }
     }
 
-    /// The share of these examples in the mean loss of a batch with so many terms.
+    /// The share of these examples in the mean loss of a batch with so many terms. Targets are smoothed, but
+    /// for edges, whose settings refuse it.
     pub(crate) fn loss<E: Engine>(
         &self,
         engine: &mut E,
         vectors: &NodeVectors<E>,
         examples: &[Example],
         batch_terms: usize,
+        smoothing: f64,
     ) -> f64 {
         let share = 1.0 / batch_terms as f64;
         let logits = self.logits(engine, vectors, examples);
         let loss = match (self, logits) {
             (Head::Edges(decoder), _) => edges::loss(*decoder, engine, &vectors.nodes, examples, share),
-            (Head::Labels(output), Some(logits)) => labels::loss(output, engine, &logits, examples, share),
+            (Head::Labels(output), Some(logits)) => {
+                labels::loss(output, engine, &logits, examples, smoothing, share)
+            }
             (Head::HiddenDiagnosis { .. }, Some(logits)) => {
-                hidden_diagnosis::batch_loss(engine, &logits, examples, share)
+                hidden_diagnosis::batch_loss(engine, &logits, examples, smoothing, share)
             }
             (Head::Labels(_) | Head::HiddenDiagnosis { .. }, None) => {
                 unreachable!("only edges have no logits")

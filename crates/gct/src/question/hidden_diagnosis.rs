@@ -61,9 +61,10 @@ pub(super) fn batch_loss<E: Engine>(
     engine: &mut E,
     logits: &E::Matrix,
     examples: &[Example],
+    smoothing: f64,
     share: f64,
 ) -> f64 {
-    engine.class_loss(logits, examples.iter().map(|example| hidden(example).1 as usize), share)
+    engine.class_loss(logits, examples.iter().map(|example| hidden(example).1 as usize), smoothing, share)
 }
 
 /// The id of the hidden diagnosis of a sample.

@@ -73,11 +73,13 @@ pub(super) fn loss<E: Engine>(
     engine: &mut E,
     logits: &E::Matrix,
     examples: &[Example],
+    smoothing: f64,
     share: f64,
 ) -> f64 {
     let has_all = |example: &Example| example.labels.len() == output.outputs();
     assert!(examples.iter().all(has_all), "all labels of every example");
-    engine.label_loss(logits, examples.iter().flat_map(|example| &example.labels).copied(), share)
+    let labels = examples.iter().flat_map(|example| &example.labels).copied();
+    engine.label_loss(logits, labels, smoothing, share)
 }
 
 /// Calls `each` with every label that is known: its position, its logit, and the truth.

@@ -245,6 +245,19 @@ impl Question {
         Err(Error::setting("head", serde_json::to_string(head).unwrap_or_default(), allowed))
     }
 
+    /// Refuses label smoothing where there is nothing to smooth.
+    ///
+    /// # Errors
+    /// If the targets are edges, most of which are absent: smoothing would turn every absent one into some.
+    pub(crate) fn check_smoothing(&self, smoothing: f64) -> Result<()> {
+        match self {
+            Question::Edges if smoothing > 0.0 => {
+                Err(Error::setting("label_smoothing", smoothing, "0 in this task, whose targets are edges"))
+            }
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => Ok(()),
+        }
+    }
+
     /// How many numbers an answer can have, apart from pairs of nodes, for a vocabulary of so many diagnoses.
     pub(crate) fn answer_len(&self, diagnoses: usize) -> usize {
         match self {

@@ -1,5 +1,5 @@
-//! Where a training stands, in one file: weights, Adam's moments, and a few numbers. There is no random state
-//! to keep: all that is random depends on the seed and the step.
+//! Where a training stands, in one file: weights, Adam's moments, the average of the weights if there is one,
+//! and a few numbers. There is no random state to keep: all that is random depends on the seed and the step.
 
 use std::collections::HashMap;
 use std::fs;
@@ -58,6 +58,7 @@ struct Description {
 }
 
 const KEY: &str = "gct";
+const AVERAGE: &str = "average";
 const PREFIX: &str = "checkpoint-";
 const SUFFIX: &str = ".safetensors";
 
@@ -87,14 +88,21 @@ fn list(run: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Writes a checkpoint, whole or not at all, and removes those that are not needed any more.
-pub(crate) fn save(run: &Run, learner: &dyn Learner<f32>, state: &State) -> Result<()> {
+pub(crate) fn save(
+    run: &Run,
+    learner: &dyn Learner<f32>,
+    average: Option<&[f32]>,
+    state: &State,
+) -> Result<()> {
     let path = run.path().join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
     let wrong = |problem: String| Error::NotWeights { path: path.clone(), problem };
     let Moments { mean, square, .. } = learner.moments();
-    let vectors =
-        [("mean", mean.as_slice()), ("square", square), ("weights", learner.model().weights().values())];
-    let bytes =
-        vectors.map(|(_, values)| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() });
+    let weights = learner.model().weights().values();
+    let mut vectors = vec![("mean", mean.as_slice()), ("square", square), ("weights", weights)];
+    vectors.extend(average.map(|average| (AVERAGE, average)));
+    let bytes: Vec<Vec<u8>> = (vectors.iter())
+        .map(|(_, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        .collect();
     let mut tensors = Vec::new();
     for ((name, values), bytes) in vectors.iter().zip(&bytes) {
         let view = TensorView::new(Dtype::F32, vec![values.len()], bytes);
@@ -146,20 +154,30 @@ fn describe(path: &Path, bytes: &[u8]) -> Result<Description, String> {
     }
 }
 
-/// What a learner goes on from.
-type Loaded = (Model<f32>, Moments<f32>, State);
+/// What a training goes on from.
+pub(crate) struct Loaded {
+    pub(crate) model: Model<f32>,
+    pub(crate) moments: Moments<f32>,
+    /// The average of the weights, if there is one.
+    pub(crate) average: Option<Vec<f32>>,
+    pub(crate) state: State,
+}
 
 /// Loads the last checkpoint into a model as it is before the first step; without one, it stays so.
 pub(crate) fn load(run: &Run, model: Model<f32>) -> Result<Loaded> {
     let mut all = list(run.path())?.into_iter();
     let Some(path) = all.next() else {
         let moments = Moments::zeros(model.parameters().len());
-        return Ok((model, moments, State::default()));
+        return Ok(Loaded { model, moments, average: None, state: State::default() });
     };
     let (bytes, before) = (files::read(&path).on("read", &path)?, all.next());
     let loaded = describe(&path, &bytes).and_then(|description| {
         run.check_belongs(description.run.as_ref())?;
-        read(&bytes, description, model)
+        let loaded = read(&bytes, description, model)?;
+        match run.settings().average > 0.0 && loaded.average.is_none() {
+            true => Err("it lacks the average of the weights".into()),
+            false => Ok(loaded),
+        }
     });
     loaded.map_err(|problem| Error::Checkpoint { path, problem, before })
 }
@@ -171,23 +189,25 @@ fn read(
 ) -> Result<Loaded, String> {
     let text = |error: safetensors::SafeTensorError| error.to_string();
     let tensors = SafeTensors::deserialize(bytes).map_err(text)?;
+    let has_average = tensors.names().contains(&AVERAGE);
     let mut data = Vec::new();
-    for name in ["mean", "square", "weights"] {
+    for name in ["mean", "square", "weights"].into_iter().chain(has_average.then_some(AVERAGE)) {
         data.push(tensors.tensor(name).map_err(text)?.data());
     }
     if hash(&state, data.iter().copied()) != sha256 {
         return Err("its SHA-256 is not the one that was written".into());
     }
-    let [mean, square, weights] = [0, 1, 2].map(|at: usize| -> Vec<f32> {
-        let (numbers, _) = data[at].as_chunks();
+    let numbers = |bytes: &[u8]| -> Vec<f32> {
+        let (numbers, _) = bytes.as_chunks();
         numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
-    });
-    if [&mean, &square, &weights].iter().any(|values| values.len() != model.parameters().len()) {
+    };
+    if data.iter().any(|bytes| bytes.len() != size_of::<f32>() * model.parameters().len()) {
         return Err("it is of another model".into());
     }
+    let [mean, square, weights] = [0, 1, 2].map(|at: usize| numbers(data[at]));
     model.weights_mut().update(|values| values.copy_from_slice(&weights));
     let moments = Moments { mean, square, steps: state.step as u32 };
-    Ok((model, moments, state))
+    Ok(Loaded { model, moments, average: data.get(3).map(|bytes| numbers(bytes)), state })
 }
 
 /// Of the state as well: a changed step would be as bad as a changed weight.

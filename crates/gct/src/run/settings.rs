@@ -29,6 +29,16 @@ pub struct Settings {
     pub decay: Decay,
     /// The largest norm of a gradient; 0 for any.
     pub clip: f64,
+    /// Weight decay, apart from the gradient (AdamW), of all matrices, the embedding among them; 0 for none.
+    #[serde(default)]
+    pub weight_decay: f64,
+    /// The share of each target that is spread evenly over all answers; 0 for none.
+    #[serde(default)]
+    pub label_smoothing: f64,
+    /// The decay, per step, of an exponential moving average of the weights, which is then validated and saved
+    /// instead of the weights of the last step; 0 for none.
+    #[serde(default)]
+    pub average: f64,
     /// Steps between validations. Each one is a checkpoint too.
     pub validate_every: u64,
     /// Validations without a better one before training ends early; 0 for never.
@@ -89,6 +99,9 @@ impl Settings {
             warmup: 0,
             decay: Decay::default(),
             clip: 0.0,
+            weight_decay: 0.0,
+            label_smoothing: 0.0,
+            average: 0.0,
             validate_every: 1000,
             patience: 0,
             split: split::Settings::default(),
@@ -117,6 +130,17 @@ impl Settings {
         if !(0.0..=1e9).contains(&self.clip) {
             return Err(Error::setting("clip", self.clip, "a number from 0, which is no clipping, to 1e9"));
         }
+        if !(0.0..=100.0).contains(&self.weight_decay) {
+            let allowed = "a number from 0, which is no decay, to 100";
+            return Err(Error::setting("weight_decay", self.weight_decay, allowed));
+        }
+        let share = |name: &str, value: f64| match (0.0..1.0).contains(&value) {
+            true => Ok(()),
+            false => Err(Error::setting(name, value, "a number from 0, which is none, to below 1")),
+        };
+        share("label_smoothing", self.label_smoothing)?;
+        share("average", self.average)?;
+        self.task.check_smoothing(self.label_smoothing)?;
         if self.seed > i64::MAX as u64 || self.split.seed > i64::MAX as u64 {
             return Err(Error::setting("seed", "this", &format!("a whole number up to {}", i64::MAX)));
         }
@@ -186,12 +210,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_an_older_program_are_those_that_it_had() {
+        let settings = settings(Question::HiddenDiagnosis, "gct");
+        let mut old = serde_json::to_value(&settings).unwrap();
+        for name in ["weight_decay", "label_smoothing", "average"] {
+            assert!(old.as_object_mut().unwrap().remove(name).is_some(), "{name}");
+        }
+        assert_eq!(serde_json::from_value::<Settings>(old).unwrap(), settings);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let good = settings(Question::Labels(Labels::Mortality), "gct");
         let refused = |settings: Settings| settings.check().unwrap_err().to_string();
         assert!(refused(Settings { steps: 0, ..good.clone() }).contains("`steps`: 0"));
         assert!(refused(Settings { learning_rate: f64::NAN, ..good.clone() }).contains("`learning_rate`"));
         assert!(refused(Settings { clip: -1.0, ..good.clone() }).contains("`clip`"));
+        assert!(refused(Settings { weight_decay: -0.1, ..good.clone() }).contains("`weight_decay`: -0.1"));
+        assert!(refused(Settings { label_smoothing: 1.0, ..good.clone() }).contains("`label_smoothing`: 1"));
+        assert!(refused(Settings { average: f64::NAN, ..good.clone() }).contains("`average`"));
+        assert!(Settings { label_smoothing: 0.1, ..good.clone() }.check().is_ok());
+        let edges = Settings { label_smoothing: 0.1, ..settings(Question::Edges, "gct") };
+        assert!(refused(edges).contains("targets are edges"));
         assert!(refused(Settings { head: HeadConfig::RawEdges, ..good }).contains("`head`"));
     }
 }

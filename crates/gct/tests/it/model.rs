@@ -324,8 +324,14 @@ fn what_needs_edges_is_refused_on_data_without_them() {
 fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
     let examples = examples_with(rows_with(5), &with_context(encounters(2)), false);
     let nodes = examples.iter().map(Example::nodes).sum();
-    let pass =
-        Pass { dropout_key: None, batch_nodes: nodes, batch_terms: 50, first_node: 0, regularizes: true };
+    let pass = Pass {
+        dropout_key: None,
+        batch_nodes: nodes,
+        batch_terms: 50,
+        first_node: 0,
+        label_smoothing: 0.0,
+        regularizes: true,
+    };
     let mut values = Vec::new();
     for regularizer in ["released", "paper"] {
         let mut config = serde_json::to_value(small("gct", 0.0)).unwrap();

@@ -90,6 +90,98 @@ fn a_run_that_was_stopped_ends_like_one_that_was_not() {
     }
 }
 
+/// With weight decay, smoothed labels and an average of the weights.
+fn regularized(task: &str, model: &str) -> Settings {
+    let settings = settings(task, model);
+    Settings { weight_decay: 0.5, label_smoothing: 0.1, average: 0.8, ..settings }
+}
+
+#[test]
+fn a_regularized_run_that_was_stopped_ends_like_one_that_was_not() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    for (task, model) in [("diagnosis_treatment", "gct"), ("masked_diagnosis", "deep")] {
+        let (whole, plain) = (home.path().join(format!("{model}-whole")), home.path().join(model));
+        let outcome = start(regularized(task, model), &dataset, &whole, None).unwrap();
+        start(settings(task, model), &dataset, &plain, None).unwrap();
+        assert_ne!(weights(&whole), weights(&plain));
+        for stop in [1, 3, 4, 9] {
+            let folder = home.path().join(format!("{model}-{stop}"));
+            let stopped = start(regularized(task, model), &dataset, &folder, Some(stop));
+            assert!(matches!(stopped, Err(Error::Stopped { .. })), "{stopped:?}");
+            assert_eq!(resume(&dataset, &folder, None).unwrap().best, outcome.best);
+            assert_eq!(weights(&folder), weights(&whole), "{model} stopped at {stop}");
+            assert_eq!(validations(&folder), validations(&whole), "{model} stopped at {stop}");
+        }
+    }
+}
+
+#[test]
+fn each_setting_of_regularization_changes_what_is_learned() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    let good = || settings("diagnosis_treatment", "gct");
+    let all = [
+        good(),
+        Settings { weight_decay: 0.5, ..good() },
+        Settings { label_smoothing: 0.1, ..good() },
+        Settings { average: 0.8, ..good() },
+    ];
+    let found: Vec<Vec<u8>> = (all.into_iter().enumerate())
+        .map(|(at, settings)| {
+            let folder = home.path().join(at.to_string());
+            start(settings, &dataset, &folder, None).unwrap();
+            fs::read(folder.join("last.safetensors")).unwrap()
+        })
+        .collect();
+    for (at, one) in found.iter().enumerate() {
+        assert!(found[..at].iter().all(|other| other != one), "{at}");
+    }
+    // An average changes what is saved, not what is learned.
+    let learned = |at: usize| {
+        let bytes = fs::read(home.path().join(format!("{at}/checkpoint-0000000010.safetensors"))).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let data = |name: &str| file.tensor(name).map(|tensor| tensor.data().to_vec());
+        (data("weights").unwrap(), data("average").ok())
+    };
+    assert_eq!(learned(3).0, learned(0).0);
+    assert!(learned(3).1.is_some_and(|average| average != learned(3).0) && learned(0).1.is_none());
+}
+
+#[test]
+fn weight_decay_is_decoupled_and_spares_vectors() {
+    use gct::model::{Learner, Learning, TapeLearner};
+    let home = tempfile::tempdir().unwrap();
+    let (dataset, folder) = (data(&home), home.path().join("run"));
+    start(settings("diagnosis_treatment", "gct"), &dataset, &folder, None).unwrap();
+    let run = Run::open(&folder).unwrap();
+    let predictor = Predictor::of_run(&run).unwrap();
+    let examples: Vec<_> = (dataset.encounters().unwrap().take(8))
+        .map(|encounter| predictor.example(&predictor.sample(&encounter.unwrap())))
+        .collect();
+    let model = || {
+        let settings = run.settings();
+        Model::<f32>::new(&settings.model, &settings.head, run.embedding_rows(), 3).unwrap()
+    };
+    let (rate, weight_decay) = (0.01, 2.0);
+    let after = |weight_decay: f64| {
+        let mut learner = TapeLearner::new(model());
+        learner.step(&examples, Learning { weight_decay, ..Learning::new(rate, 1) });
+        learner.model().weights().values().to_vec()
+    };
+    let (plain, decayed, model) = (after(0.0), after(weight_decay), model());
+    let before = model.weights().values();
+    for parameter in model.parameters().named() {
+        let lost = if parameter.shape.len() == 2 { rate * weight_decay } else { 0.0 } as f32;
+        for at in parameter.start..parameter.start + parameter.len() {
+            // Adam's own step is the same: the decay has no part in its moments.
+            let expected = plain[at] - lost * before[at];
+            assert!((decayed[at] - expected).abs() < 1e-6, "{} {at}", parameter.name);
+        }
+    }
+    assert!(model.parameters().named().iter().any(|parameter| parameter.shape.len() == 1));
+}
+
 #[test]
 fn a_run_that_is_over_can_be_made_longer() {
     let home = tempfile::tempdir().unwrap();
@@ -528,7 +620,7 @@ fn a_gradient_is_clipped_to_its_largest_length() {
         let settings = run.settings();
         let model = Model::<f32>::new(&settings.model, &settings.head, run.embedding_rows(), 3).unwrap();
         let mut learner = TapeLearner::new(model);
-        learner.step(&examples, Learning { rate: 1e-3, clip, dropout_key: 1 });
+        learner.step(&examples, Learning { clip, ..Learning::new(1e-3, 1) });
         let mean = learner.moments().mean.clone();
         let length = mean.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt() * 10.0;
         (mean, length, learner.model().weights().values().to_vec())

@@ -290,12 +290,13 @@ impl<T: Number> Engine for Tape<'_, T> {
         &mut self,
         logits: &Matrix,
         labels: impl Iterator<Item = Option<bool>>,
+        smoothing: f64,
         weight: f64,
     ) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
         let (mut loss, mut count) = (0.0, 0);
         for (label, (logit, d)) in labels.zip(self.data(logits).iter().zip(d.iter_mut())) {
-            let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label));
+            let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label, smoothing));
             loss += one;
             *d = slope * T::of(weight);
             count += 1;
@@ -305,13 +306,19 @@ impl<T: Number> Engine for Tape<'_, T> {
         loss
     }
 
-    fn class_loss(&mut self, logits: &Matrix, classes: impl Iterator<Item = usize>, weight: f64) -> f64 {
+    fn class_loss(
+        &mut self,
+        logits: &Matrix,
+        classes: impl Iterator<Item = usize>,
+        smoothing: f64,
+        weight: f64,
+    ) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
         d.copy_from_slice(self.data(logits));
         let width = self.values[logits.index].width;
         let (mut loss, mut count) = (0.0, 0);
         for (class, logits) in classes.zip(d.chunks_exact_mut(width)) {
-            loss += loss::classes(logits, class, weight);
+            loss += loss::classes(logits, class, smoothing, weight);
             count += width;
         }
         assert_eq!(count, d.len(), "there is a class for every row");

@@ -294,13 +294,34 @@ fn edge_reconstruction() {
 fn labels_and_classes() {
     for logit in [-40.0, -1.5, 0.0, 0.3, 40.0] {
         for label in [false, true] {
-            check("binary", &[logit], &[loss::binary(logit, label).1], |x| loss::binary(x[0], label).0);
+            for smoothing in [0.0, 0.2] {
+                let slope = loss::binary(logit, label, smoothing).1;
+                check("binary", &[logit], &[slope], |x| loss::binary(x[0], label, smoothing).0);
+            }
         }
     }
     let logits = numbers(37, 3);
-    let mut gradient = logits.clone();
-    loss::classes(&mut gradient, 5, 0.6);
-    check("classes", &logits, &gradient, |x| 0.6 * loss::classes(&mut x.to_vec(), 5, 1.0));
+    for smoothing in [0.0, 0.2] {
+        let mut gradient = logits.clone();
+        loss::classes(&mut gradient, 5, smoothing, 0.6);
+        check("classes", &logits, &gradient, |x| 0.6 * loss::classes(&mut x.to_vec(), 5, smoothing, 1.0));
+    }
+}
+
+#[test]
+fn a_smoothed_loss_is_the_mean_over_smoothed_targets() {
+    // Minus the logarithm of each answer's probability, each as often as it is the target.
+    let naive = |logits: &[f64], targets: &[f64]| -> f64 {
+        let total: f64 = logits.iter().map(|logit| logit.exp()).sum();
+        logits.iter().zip(targets).map(|(logit, target)| -target * (logit.exp() / total).ln()).sum()
+    };
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+    // Of two answers, 0.2 is spread: 0.9 and 0.1.
+    close(loss::binary(0.7, true, 0.2).0, naive(&[0.7, 0.0], &[0.9, 0.1]));
+    close(loss::binary(0.7, false, 0.2).0, naive(&[0.7, 0.0], &[0.1, 0.9]));
+    let logits = [0.5, -1.0, 2.0, 0.0];
+    close(loss::classes(&mut logits.to_vec(), 2, 0.2, 1.0), naive(&logits, &[0.05, 0.05, 0.85, 0.05]));
+    close(loss::classes(&mut logits.to_vec(), 2, 0.0, 1.0), naive(&logits, &[0.0, 0.0, 1.0, 0.0]));
 }
 
 /// One pass over most kernels in f32, to be compared with f64.

@@ -175,7 +175,7 @@ fn play<T: Number>(
         let (left, right) = (tape.linear(&first, narrow), tape.linear(&positive, narrow));
         let wide = tape.side_by_side(&[left, right, all]);
         let classes = graphs.iter().map(|graph| graph.pairs.nodes());
-        0.2 * tape.class_loss(&wide, classes, 0.2)
+        0.2 * tape.class_loss(&wide, classes, 0.1, 0.2)
     };
     loss += half(&mut tape, product.clone());
     let mut visits = vec![first.clone(), sum, product];
@@ -187,7 +187,7 @@ fn play<T: Number>(
         let bias = Some((model.label_bias, Activation::Identity));
         let logits = tape.linear(&visit, Linear { weight: model.label, bias, dropout: None });
         let labels = graphs.iter().flat_map(|graph| [Some(true), (graph.ids[0] > 3).then_some(false)]);
-        loss += tape.label_loss(&logits, labels, 1.0);
+        loss += tape.label_loss(&logits, labels, 0.3, 1.0);
     }
     loss += 0.3 * tape.divergence();
     match gradients {

@@ -184,7 +184,8 @@ fn deviation<T: Number>(config: &Config, head: &HeadConfig, context: u32) -> f64
     let model = plain.model();
     let mut worst = 0.0f64;
     for regularizes in [true, false] {
-        let pass = Pass { dropout_key: Some(5), ..model.pass(&batch, regularizes) };
+        let label_smoothing = if regularizes { 0.2 } else { 0.0 };
+        let pass = Pass { dropout_key: Some(5), label_smoothing, ..model.pass(&batch, regularizes) };
         let (ours, our_gradients) = fast(model, &batch, pass);
         let (theirs, their_gradients) = plain.gradients(&batch, pass);
         let mut compare = |a: &[f64], b: &[f64]| {
@@ -256,8 +257,9 @@ fn both_paths_learn_alike() {
     // Batches of other codes in turn: nothing may be left of the gradient of the one before.
     for step in 0..6 {
         let batch = if step % 2 == 0 { &batch[..5] } else { &batch[5..] };
-        // Some of them are clipped.
-        let learning = Learning { clip: (step > 2).then_some(0.1), ..Learning::new(1e-2, step) };
+        // Some of them are clipped, and in some the weights decay.
+        let (clip, weight_decay) = ((step > 2).then_some(0.1), if step > 3 { 0.5 } else { 0.0 });
+        let learning = Learning { clip, weight_decay, ..Learning::new(1e-2, step) };
         let (ours, theirs) = (tape.step(batch, learning), plain.step(batch, learning));
         assert!((ours.prediction - theirs.prediction).abs() < 1e-7, "{ours:?} {theirs:?}");
     }

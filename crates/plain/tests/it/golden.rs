@@ -221,6 +221,7 @@ fn run<T: Number>(name: &str, case: &str, path: Path) -> (f64, String) {
         batch_nodes: nodes.iter().sum(),
         batch_terms,
         first_node: 0,
+        label_smoothing: 0.0,
         regularizes: true,
     };
     let plain = Plain::new(model, &Device::flex());
