@@ -5,6 +5,7 @@
 mod bad_input;
 mod claims;
 mod conservation;
+mod diabetes;
 mod eicu;
 mod events;
 mod fhir;
