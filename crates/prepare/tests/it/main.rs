@@ -13,6 +13,7 @@ mod install;
 mod meds;
 mod mimic;
 mod omop;
+mod parts;
 mod rollup;
 mod synthea;
 
