@@ -21,7 +21,7 @@ THREADS = 2
 def events(dataset, out):
     """A row per encounter and code, as a hospital's warehouse has them."""
     parts = " union all ".join(
-        f"select encounter_id, subject_id, '{kind}' as kind, unnest({kind}) as id from '{dataset}/encounters.parquet'"
+        f"select encounter_id, subject_id, '{kind}' as kind, unnest({kind}) as id from '{dataset}/encounters/*.parquet'"
         for kind in KINDS
     )
     duckdb.sql(f"set threads = {THREADS}")

@@ -42,7 +42,7 @@ def part(subject_id, seed=0):
 def conditionals(folder):
     """A relation with the columns of `gct prior --out`, without the names of codes."""
     db = duckdb.connect()
-    db.sql(f"create table encounters as from '{folder}/encounters.parquet'")
+    db.sql(f"create table encounters as from '{folder}/encounters/*.parquet'")
     ids = db.sql("select encounter_id, subject_id from encounters").fetchall()
     split = [(encounter, part(subject)) for encounter, subject in ids]
     columns = {"encounter_id": [e for e, _ in split], "part": [p for _, p in split]}

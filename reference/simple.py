@@ -25,7 +25,7 @@ KINDS = ("diagnosis", "treatment", "lab")
 
 
 def read(folder):
-    rows = pq.read_table(f"{folder}/encounters.parquet").to_pylist()
+    rows = pq.read_table(f"{folder}/encounters").to_pylist()
     sizes = {kind: 1 + max((max(row[kind], default=0) for row in rows), default=0) for kind in KINDS}
     parts = {name: [row for row in rows if part(row["subject_id"]) == name] for name in ("train", "validation")}
     return rows, sizes, parts

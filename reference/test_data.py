@@ -32,7 +32,7 @@ def test_snippets_of_the_documentation_run(copy, gct, number):
 
 
 def test_a_compression_that_is_not_read_is_named(copy):
-    path = copy / "synthetic/encounters.parquet"
+    path = copy / "synthetic/encounters/part-00000.parquet"
     pl.read_parquet(path).write_parquet(path, compression="zstd")
     command = [os.environ["GCT"], "inspect", copy / "synthetic"]
     run = subprocess.run(command, capture_output=True, text=True)
@@ -48,7 +48,7 @@ def test_there_are_snippets_for_polars_and_duckdb():
 
 
 def test_three_tools_read_the_same_encounters(home):
-    file = home / "synthetic/encounters.parquet"
+    file = home / "synthetic/encounters/part-00000.parquet"
     with_pandas, with_polars = pd.read_parquet(file), pl.read_parquet(file)
     with_duckdb = duckdb.sql(f"from '{file}'").df()
     assert len(with_pandas) == len(with_polars) == len(with_duckdb) == 4000
@@ -68,7 +68,7 @@ def test_hashes_are_those_of_sha256sum(home):
 
 
 def test_counts_of_the_vocabulary_are_those_of_the_encounters(home):
-    encounters = pl.read_parquet(home / "synthetic/encounters.parquet")
+    encounters = pl.read_parquet(home / "synthetic/encounters/part-00000.parquet")
     vocabulary = pl.read_parquet(home / "synthetic/vocabulary.parquet")
     for kind in ["diagnosis", "treatment", "lab"]:
         counted = encounters[kind].explode().value_counts().rename({kind: "id", "count": "counted"})
@@ -77,7 +77,7 @@ def test_counts_of_the_vocabulary_are_those_of_the_encounters(home):
 
 
 def test_the_split_can_be_repeated_in_python(home):
-    encounters = pl.read_parquet(home / "synthetic/encounters.parquet", columns=["encounter_id", "subject_id"])
+    encounters = pl.read_parquet(home / "synthetic/encounters/part-00000.parquet", columns=["encounter_id", "subject_id"])
     split = pl.read_parquet(home / "split.parquet")
     assert split["encounter_id"].to_list() == encounters["encounter_id"].to_list()
     assert split["part"].to_list() == [prior_duckdb.part(subject) for subject in encounters["subject_id"]]

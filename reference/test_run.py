@@ -64,7 +64,7 @@ def test_edges_are_those_of_the_dataset(train, gct, home, tmp_path):
     folder = train("graph_reconstruction")
     gct("predict", folder, "--split", "all", "--min-probability", 0, "--out", tmp_path / "p.parquet")
     table = pandas.read_parquet(tmp_path / "p.parquet")
-    data = pandas.read_parquet(home / "synthetic/encounters.parquet").set_index("encounter_id")
+    data = pandas.read_parquet(home / "synthetic/encounters").set_index("encounter_id")
     edges = table[table.boolean_value.astype(bool)].groupby("encounter_id").size()
     known = data.apply(
         lambda row: len(row.diagnosis) + len(row.diagnosis_treatment) + len(row.treatment_lab), axis=1

@@ -29,7 +29,7 @@ def load(folder, prior_file, count):
     columns = [table.column(name).to_pylist() for name in ("given_kind", "given_id", "kind", "id", "probability")]
     prior = {(first[gk] + gi, first[k] + i): p for gk, gi, k, i, p in zip(*columns)}
     examples = []
-    for row in pq.read_table(f"{folder}/encounters.parquet").slice(0, count).to_pylist():
+    for row in pq.read_table(f"{folder}/encounters").slice(0, count).to_pylist():
         ids, kinds = [0], [0]
         for depth, kind in enumerate(("diagnosis", "treatment", "lab"), start=1):
             ids += [first[kind] + code for code in row[kind]]

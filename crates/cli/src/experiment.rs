@@ -142,7 +142,7 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
     let mut runs = Vec::new();
     for trial in trials.iter().filter(is_first) {
         // Others may be on another machine, or under way.
-        let is_finished = trial.finished(out, &dataset.manifest().files.encounters.sha256)?.is_some();
+        let is_finished = trial.finished(out, &dataset.manifest().identity())?.is_some();
         if is_finished && trial.run_folder(out).exists() {
             runs.push((trial.name(), Run::open(&trial.run_folder(out))?));
         }

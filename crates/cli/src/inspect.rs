@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::leaks::LeakArguments;
 use crate::terminal::{self, count, percent, score, visible};
+use crate::verify;
 
 /// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
 ///
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// Only check the dataset: the SHA-256 of every file, every row, and the counts
+    #[arg(long, conflicts_with = "leaks")]
+    verify: bool,
+
     #[command(flatten, next_help_heading = "Leaks")]
     leaks: LeakArguments,
 }
@@ -38,6 +43,7 @@ pub(crate) struct Arguments {
 const AFTER_HELP: &str = "Examples:
   gct inspect synthetic
   gct inspect eicu --leaks mortality      codes that give it away
+  gct inspect eicu --verify               hash every file and check every row
 
 A code gives a label away if at least 10 encounters of the training split have it (or lack it), most of these
 have the same value of the label, and the odds of that value are at least 10 times those of the base rate, at
@@ -45,6 +51,9 @@ the lower end of a 95 % interval (LR, the likelihood ratio). It is a list to loo
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let dataset = Dataset::open(&arguments.data)?;
+    if arguments.verify {
+        return verify::run(&dataset, arguments.json, quiet);
+    }
     if let Some(leaks) = arguments.leaks.find(&dataset, quiet)? {
         return leaks.print(arguments.json);
     }

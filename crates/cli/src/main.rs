@@ -32,6 +32,7 @@ mod synth;
 mod terminal;
 mod train;
 mod tune;
+mod verify;
 
 /// Learn the hidden structure of health-record encounters.
 #[derive(Parser)]

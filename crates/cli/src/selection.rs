@@ -85,7 +85,7 @@ pub(crate) fn open(run: &Path, data: Option<&Path>) -> gct::Result<(Run, Dataset
 /// known.
 pub(crate) fn estimate(run: &Run, dataset: &Dataset, which: Which) -> u64 {
     let all = dataset.manifest().encounters;
-    let is_own = run.manifest().dataset.sha256 == dataset.manifest().files.encounters.sha256;
+    let is_own = run.manifest().dataset.sha256 == dataset.manifest().identity();
     let train = if is_own { run.manifest().training_encounters } else { all * 8 / 10 };
     match which {
         Which::All => all,

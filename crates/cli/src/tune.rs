@@ -177,7 +177,7 @@ fn plan(arguments: &Arguments, dataset: &Dataset) -> Result<Plan> {
         strategy,
         seed: arguments.seed,
         give_up: !arguments.keep_all,
-        dataset_sha256: dataset.manifest().files.encounters.sha256.clone(),
+        dataset_sha256: dataset.manifest().identity(),
         space,
         settings,
     })

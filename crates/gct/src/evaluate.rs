@@ -138,6 +138,7 @@ pub(crate) fn with(
     let (question, predictor) = (&run.settings().task, Predictor::of_run(run)?);
     predictor.model().check_data(dataset.manifest().with_edges > 0)?;
     question.columns(&dataset.manifest().labels)?;
+    dataset.check_hashes(&job.inner(|_| None))?;
     let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
     let mut sums = Sums::new(question);
     let left_out = in_rounds(

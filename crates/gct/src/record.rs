@@ -213,6 +213,8 @@ pub struct Encounter {
     pub subject: SubjectId,
     /// When it began, in microseconds since 1970-01-01, where known.
     pub start: Option<i64>,
+    /// When it ended, in the same unit, where known. Never before its start.
+    pub end: Option<i64>,
     /// The moment up to which its codes were taken, in microseconds since 1970-01-01, where the source has
     /// one.
     pub prediction_time: Option<i64>,
@@ -255,6 +257,7 @@ impl Encounter {
             id: EncounterId::new(""),
             subject: SubjectId::new(""),
             start: None,
+            end: None,
             prediction_time: None,
             part: None,
             codes,

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling::{self, Ceiling};
-use crate::dataset::{Dataset, MANIFEST, Manifest, Source, Writer};
+use crate::dataset::{Dataset, ENCOUNTERS_PER_PART, MANIFEST, Manifest, Source, Writer, parts_for};
 use crate::error::{Error, Result};
 use crate::files::Overwrite;
 pub use crate::ingest::synthetic::SOURCE;
@@ -71,8 +71,9 @@ pub fn run(
 ) -> Result<(Manifest, Findings)> {
     let mut generator = Generator::new(settings)?;
     let labels = Generator::label_names();
+    let parts = parts_for(settings.encounters, ENCOUNTERS_PER_PART);
     let mut sink = Sink {
-        writer: Writer::create(out, overwrite, generator.vocabulary(), labels.clone())?,
+        writer: Writer::create_parts(out, overwrite, generator.vocabulary(), labels.clone(), parts)?,
         split: Split::by_hash(SPLIT_SEED, By::Subject),
         counter: Counter::new(PerKind::from_fn(|kind| settings.vocabulary[kind] as usize)),
         held_out: Vec::new(),

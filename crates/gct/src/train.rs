@@ -127,7 +127,7 @@ pub fn start(
     let sizes = PerKind::from_fn(|kind| dataset.vocabulary()[kind].len());
     let mut noted = Noted {
         counter: Counter::new(sizes).for_cells(settings.prior.cells),
-        hasher: Hasher::new(&dataset.manifest().files.encounters.sha256, dataset),
+        hasher: Hasher::new(&dataset.manifest().identity(), dataset),
         learned: Learned::default(),
     };
     let given = settings.prior.file.as_deref().map(|path| given_prior(path, dataset)).transpose()?;
@@ -237,6 +237,7 @@ impl Data {
         mut noted: Option<&mut Noted>,
         job: &Job<'_, Event>,
     ) -> Result<Self> {
+        dataset.check_hashes(&job.inner(|_| None))?;
         let split = Split::new(&settings.split, dataset)?;
         let mut data = Data { train: Vec::new(), validation: Vec::new(), left_out: 0 };
         let needs_edges = settings.model.needs_edges();

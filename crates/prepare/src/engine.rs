@@ -70,6 +70,8 @@ pub struct Limits {
     pub memory: Option<usize>,
     /// Threads, if not all.
     pub threads: Option<usize>,
+    /// Encounters in a part of the dataset, if not [`gct::dataset::ENCOUNTERS_PER_PART`].
+    pub encounters_per_part: Option<u64>,
 }
 
 /// A session of the query engine.
@@ -509,7 +511,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn no_join_filters_what_it_is_joined_with_while_a_query_runs() {
         let home = tempfile::tempdir().unwrap();
-        let limits = Limits { memory: None, threads: Some(1) };
+        let limits = Limits { threads: Some(1), ..Limits::default() };
         let job = Job::silent();
         let engine = Engine::new(limits, home.path(), &job).unwrap();
         let numbers = |upto: u32| format!("FROM (SELECT unnest(generate_series(1, {upto})) AS n)");

@@ -312,6 +312,7 @@ fn request(source: Source, matches: &ArgMatches) -> Result<Request> {
     request.limits = Limits {
         memory: text("memory-limit").map(|text| size(&text)).transpose()?,
         threads: matches.get_one::<u64>("threads").map(|threads| *threads as usize),
+        ..Limits::default()
     };
     Ok(request)
 }
@@ -548,6 +549,9 @@ fn count_rows(summary: &Summary, min_cell: u64) -> Vec<Vec<String>> {
         rows.push(row("true edges", count(summary.edges)));
         let with_any = count_of(summary.encounters_with_edges, summary.encounters_kept);
         rows.push(row("  encounters with any", with_any));
+    }
+    if summary.ends_left_out > 0 {
+        rows.push(row("ends left out: before the start", count(summary.ends_left_out)));
     }
     if summary.bucketed_labs > 0 {
         rows.push(row("labs with values in buckets", count(summary.bucketed_labs)));

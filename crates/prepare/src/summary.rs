@@ -71,6 +71,8 @@ pub struct Summary {
     pub edges: u64,
     /// Encounters with at least one.
     pub encounters_with_edges: u64,
+    /// Encounters whose end is left out, since it is before their start.
+    pub ends_left_out: u64,
     /// Labs whose values were put into buckets.
     pub bucketed_labs: u64,
     /// Whether only some encounters were taken.
@@ -254,6 +256,7 @@ impl Summary {
             "subjects_with_several_encounters": part(self.subjects_with_several_encounters, self.subjects),
             "edges": count(self.edges),
             "encounters_with_edges": part(self.encounters_with_edges, self.encounters_kept),
+            "ends_left_out": count(self.ends_left_out),
             "bucketed_labs": count(self.bucketed_labs),
         })
     }

@@ -1,2 +1,2 @@
 -- A column without any value is not written.
-SELECT count(part), count(prediction_time) FROM accepted
+SELECT count("end"), count(part), count(prediction_time) FROM accepted

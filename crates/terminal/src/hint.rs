@@ -33,7 +33,7 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
         GiveRun => "a run folder is made by `gct train --out RUN`",
         GiveExperiment => "such a folder is made by `gct experiment FILE.toml --out DIR`",
         NameData => "give a dataset folder with --data DIR, or generator settings under [data.synthetic]",
-        GiveEncounterId => "give an id of the column `encounter_id` of encounters.parquet",
+        GiveEncounterId => "give an id of the column `encounter_id` of the dataset's encounters",
         ChooseEncounter => "choose another encounter",
 
         CopyFolder => "copy the folder again from where it came, or make it again",

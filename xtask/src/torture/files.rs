@@ -61,7 +61,7 @@ fn attempt(
         mutations::damage(&mut bytes, &mut mutations::random(round.arguments.seed, number));
         fs::write(&file, bytes)?;
         if let Some(manifest) = &format.manifest {
-            match_hash(&file.with_file_name(manifest), &file)?;
+            match_hash(&home.join(manifest), &file)?;
         }
     }
     let mut problems = Vec::new();
@@ -93,7 +93,8 @@ fn match_hash(manifest: &Path, file: &Path) -> Result<()> {
     let mut value: Value = serde_json::from_slice(&fs::read(manifest)?)?;
     let bytes = fs::read(file)?;
     let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = file.file_name().context("a file has a name")?.to_string_lossy();
+    let folder = manifest.parent().context("a manifest is in a folder")?;
+    let name = file.strip_prefix(folder)?.to_string_lossy();
     value["files"][&*name] = json!({"bytes": bytes.len(), "sha256": sha256});
     Ok(fs::write(manifest, format!("{value:#}\n"))?)
 }

@@ -52,7 +52,7 @@ fn the_next_command_removes_what_a_kill_left_and_nothing_of_a_living_process() {
     assert_eq!(left(home).len(), 2);
     gct(home, "synth --out data --encounters 300").assert().success();
     let [of_living] = &left(home)[..] else { panic!("that of the living process is left") };
-    assert!(of_living.join("new/encounters.parquet").exists());
+    assert!(of_living.join("new/encounters/part-00000.parquet").exists());
     kill(living);
     gct(home, "synth --out data --encounters 300").assert().code(2);
     assert_eq!(names(home), ["data"], "even if the command is refused");
@@ -134,7 +134,7 @@ fn nothing_is_written_inside_of_a_dataset() {
         let said = gct(&home, line).assert().code(2).stdout_eq("").get_output().stderr.clone();
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains("it would be inside a dataset\nhint: "), "{line}: {said}");
-        assert_eq!(names(&home.join("data")), ["dataset.json", "encounters.parquet", "vocabulary.parquet"]);
+        assert_eq!(names(&home.join("data")), ["dataset.json", "encounters", "vocabulary.parquet"]);
     }
 }
 

@@ -92,14 +92,65 @@ fn a_closed_pipe_is_no_failure() {
 #[test]
 fn a_cut_off_file_is_named() {
     let (_home, home) = home();
-    let file = home.join("data/encounters.parquet");
+    let file = home.join("data/encounters/part-00000.parquet");
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     gct(&home, "inspect data").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
-error: data/encounters.parquet is damaged: cut off, or not a Parquet file ([..])
+error: data/encounters/part-00000.parquet is damaged: cut off, or not a Parquet file ([..])
 hint: copy the folder again from where it came, or make it again
 
 "#]]);
+}
+
+#[test]
+fn verify_says_what_it_verified() {
+    let (_home, home) = home();
+    gct(&home, "inspect data --verify").assert().success().stderr_eq("").stdout_eq(str![[r#"
+data: every file is as it was written, and every row is valid
+
+file  [..]   bytes  [..]SHA-256
+encounters/part-00000.parquet   [..]
+vocabulary.parquet              [..]
+
+[..] bytes and 300 encounters in [..] s
+
+"#]]);
+    let report = json(&home, "inspect data --verify");
+    assert_eq!((&report["verified"], &report["encounters"]), (&true.into(), &300.into()));
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(home.join("data/dataset.json")).unwrap()).unwrap();
+    assert_eq!(report["files"], manifest["files"]);
+    assert_eq!(report["sha256"], manifest["files"]["encounters/part-00000.parquet"]["sha256"]);
+    gct(&home, "inspect data --verify --leaks d1_m1").assert().code(2).stdout_eq("");
+}
+
+#[test]
+fn verify_names_the_file_in_which_a_byte_was_flipped() {
+    let (_home, home) = home();
+    for name in ["encounters/part-00000.parquet", "vocabulary.parquet"] {
+        let file = home.join("data").join(name);
+        let whole = fs::read(&file).unwrap();
+        // In the beginning, in the data, and in the footer.
+        for position in [5, whole.len() / 3, whole.len() - 100] {
+            let mut flipped = whole.clone();
+            flipped[position] ^= 0x20;
+            fs::write(&file, &flipped).unwrap();
+            let said = gct(&home, "inspect data --verify").assert().code(2).stdout_eq("");
+            let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+            assert!(said.starts_with(&format!("error: data/{name}")) && said.contains("hint: "), "{said}");
+        }
+        fs::write(&file, &whole).unwrap();
+    }
+    gct(&home, "inspect data --verify").assert().success();
+    // dataset.json has no hash, but its counts are compared.
+    let manifest = fs::read_to_string(home.join("data/dataset.json")).unwrap();
+    for (from, to) in
+        [("\"encounters\": 300", "\"encounters\": 301"), ("\"with_edges\": 300", "\"with_edges\": 30")]
+    {
+        assert!(manifest.contains(from), "{manifest}");
+        fs::write(home.join("data/dataset.json"), manifest.replace(from, to)).unwrap();
+        gct(&home, "inspect data --verify").assert().code(2).stdout_eq("");
+    }
 }
 
 /// A dataset `planted` of 600 encounters. In one of 8 the label `died` is true, and so is the treatment

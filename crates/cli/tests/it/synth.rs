@@ -24,10 +24,7 @@ next: gct inspect data
 "#
     ]]);
     assert_eq!(names(home.path()), ["data"]);
-    assert_eq!(
-        names(&home.path().join("data")),
-        ["dataset.json", "encounters.parquet", "vocabulary.parquet"]
-    );
+    assert_eq!(names(&home.path().join("data")), ["dataset.json", "encounters", "vocabulary.parquet"]);
 }
 
 #[test]
@@ -59,7 +56,7 @@ fn json_has_every_figure() {
 fn a_seed_gives_the_same_bytes_whatever_the_threads() {
     let home = tempfile::tempdir().unwrap();
     let content = |name: &str| {
-        ["dataset.json", "encounters.parquet", "vocabulary.parquet"]
+        ["dataset.json", "encounters/part-00000.parquet", "vocabulary.parquet"]
             .map(|file| fs::read(home.path().join(name).join(file)).unwrap())
     };
     for threads in [1, 3] {

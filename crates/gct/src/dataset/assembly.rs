@@ -1,19 +1,23 @@
 //! A dataset folder whose encounters another program writes.
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
-use super::read::{Encounters, open_encounters, read_vocabulary};
+use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY, part_name};
+use super::order::{ENCOUNTERS_PER_PART, parts_for};
+use super::read::{Decoder, Encounters, open_parts, read_vocabulary};
+use super::verify::Counts;
 use super::write::write_vocabulary;
-use crate::error::Result;
+use crate::error::{OnPath, Result};
 use crate::files::{FileEntry, Overwrite, PendingFolder};
 use crate::job::Job;
 use crate::record::{CodeKind, PerKind, Vocabulary};
 
-/// A dataset folder in the making, whose `encounters.parquet` a query engine writes. Dropped before
-/// [`Assembly::finish`], it leaves nothing behind.
+/// A dataset folder in the making, whose parts a query engine writes. Dropped before [`Assembly::finish`], it
+/// leaves nothing behind.
 pub struct Assembly {
     folder: PendingFolder,
+    encounters_per_part: u64,
 }
 
 impl Assembly {
@@ -22,7 +26,15 @@ impl Assembly {
     /// # Errors
     /// If `path` exists and may not be replaced, or cannot be written.
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
-        Ok(Assembly { folder: PendingFolder::create(path, overwrite, KIND)? })
+        let folder = PendingFolder::create(path, overwrite, KIND)?;
+        let encounters = folder.path().join(ENCOUNTERS);
+        fs::create_dir(&encounters).on("create", &encounters)?;
+        Ok(Assembly { folder, encounters_per_part: ENCOUNTERS_PER_PART })
+    }
+
+    /// Makes parts of another size than [`ENCOUNTERS_PER_PART`].
+    pub fn with_encounters_per_part(self, encounters_per_part: u64) -> Self {
+        Assembly { encounters_per_part, ..self }
     }
 
     /// Where the folder is meanwhile.
@@ -35,9 +47,16 @@ impl Assembly {
         self.folder.parent()
     }
 
-    /// Where the encounters belong.
+    /// The folder of the parts.
     pub fn encounters(&self) -> PathBuf {
         self.folder().join(ENCOUNTERS)
+    }
+
+    /// Where so many encounters belong: a file per part. Which part a subject is in,
+    /// [`part_of`](super::part_of) says.
+    pub fn parts(&self, encounters: u64) -> Vec<PathBuf> {
+        let parts = parts_for(encounters, self.encounters_per_part);
+        (0..parts).map(|part| self.folder().join(part_name(part))).collect()
     }
 
     /// Reads every encounter that was written, refuses what is not as it should be, and renames the folder to
@@ -56,26 +75,16 @@ impl Assembly {
     ) -> Result<Manifest> {
         let folder = self.folder.path();
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len() as u64);
-        let mut counts = PerKind::from_fn(|kind| vec![0; vocabulary[kind].len()]);
-        let mut with_edges = 0;
-        let table = open_encounters(folder, &labels, sizes.context > 0, encounters)?;
-        for (row, encounter) in (1..).zip(Encounters::read(&table, sizes, &labels, true)?) {
-            let encounter = encounter?;
-            for kind in CodeKind::ALL {
-                encounter.codes[kind].iter().for_each(|id| counts[kind][*id as usize] += 1);
-            }
-            with_edges += u64::from(encounter.edges.is_some());
-            if row % 4096 == 0 {
-                job.advance(row)?;
-            }
-        }
+        let parts = self.parts(encounters);
+        let tables = open_parts(folder, parts.clone(), &labels, sizes.context > 0, encounters)?;
+        let read = Encounters::read(tables, Decoder::new(sizes, &labels, true), true)?;
+        let counts = Counts::of(read, sizes, job)?;
         for kind in CodeKind::ALL {
-            vocabulary[kind].iter_mut().zip(&counts[kind]).for_each(|(code, count)| code.count = *count);
+            let codes = vocabulary[kind].iter_mut().zip(&counts.of_codes[kind]);
+            codes.for_each(|(code, count)| code.count = *count);
         }
-        let files = Files {
-            encounters: FileEntry::of(&self.encounters())?,
-            vocabulary: write_vocabulary(folder, &vocabulary)?,
-        };
+        let parts = parts.iter().map(|part| synced(part)).collect::<Result<_>>()?;
+        let files = Files::new(parts, write_vocabulary(folder, &vocabulary)?);
         // Codes are of the source, and can be what a vocabulary does not allow.
         read_vocabulary(&folder.join(VOCABULARY), sizes)?;
         let manifest = Manifest {
@@ -84,8 +93,8 @@ impl Assembly {
             source,
             encounters,
             vocabulary: sizes,
-            codes: PerKind::from_fn(|kind| counts[kind].iter().sum()),
-            with_edges,
+            codes: counts.codes(),
+            with_edges: counts.with_edges,
             labels,
             files,
         };
@@ -93,4 +102,10 @@ impl Assembly {
         self.folder.commit()?;
         Ok(manifest)
     }
+}
+
+/// Hashes a file that another program wrote, having synced it.
+fn synced(path: &Path) -> Result<FileEntry> {
+    File::options().write(true).open(path).and_then(|file| file.sync_all()).on("write", path)?;
+    FileEntry::of(path)
 }

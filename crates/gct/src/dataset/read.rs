@@ -1,11 +1,13 @@
 //! Reading a dataset folder: everything is checked, encounters are streamed.
 
+use std::fs;
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampMicrosecondType, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -14,12 +16,13 @@ use parquet::arrow::arrow_reader::{
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::manifest::{ENCOUNTERS, Manifest, VOCABULARY};
+use super::order::{Sequence, part_of};
 use super::schema::{
-    self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, EdgeColumn, PART, PREDICTION_TIME, START, SUBJECT_ID,
+    self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, END, EdgeColumn, PART, PREDICTION_TIME, START, SUBJECT_ID,
     TREATMENT_LAB,
 };
 use crate::error::{self, Error, OnPath, Result};
-use crate::files::{self, FileEntry};
+use crate::files;
 use crate::record::{
     Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SplitPart, SubjectId, Vocabulary,
 };
@@ -64,40 +67,46 @@ pub struct Dataset {
     folder: PathBuf,
     manifest: Manifest,
     vocabulary: Vocabulary,
-    encounters: Table,
+    /// The parts of the encounters.
+    parts: Vec<Table>,
+    /// Set once the hashes of all files were found to be right.
+    pub(super) hashed: OnceLock<()>,
 }
 
 impl Dataset {
-    /// Opens a folder, having checked its version, that both files are those that were written, and their
-    /// columns. Rows are checked as they are read.
+    /// Opens a folder, having checked its version, the sizes of its files, their columns and their number of
+    /// rows. Rows are checked as they are read; whether files are those that were written, bit for bit,
+    /// [`Dataset::check_hashes`] says.
     ///
     /// # Errors
     /// If anything is not as it should be; the error is as specific as it can be.
     pub fn open(folder: &Path) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
-        let vocabulary_file = folder.join(VOCABULARY);
-        let encounters_file = folder.join(ENCOUNTERS);
-        let vocabulary_intact = is_intact(&vocabulary_file, &manifest.files.vocabulary)?;
-        let encounters_intact = is_intact(&encounters_file, &manifest.files.encounters)?;
-
-        // A changed file is refused anyway; a bad row, if there is one, says more than a hash does.
-        if !vocabulary_intact {
-            read_vocabulary(&vocabulary_file, manifest.vocabulary)?;
-            return Err(Error::HashMismatch { path: vocabulary_file });
+        let mut changed = None;
+        for (name, entry) in manifest.files.all() {
+            let path = folder.join(name);
+            if size(&path)? != entry.bytes {
+                changed = changed.or(Some(path));
+            }
         }
-        if !encounters_intact {
-            let dataset = Dataset::with_manifest(folder, manifest)?;
-            dataset.encounters()?.try_for_each(|encounter| encounter.map(drop))?;
-            return Err(Error::HashMismatch { path: encounters_file });
+        let vocabulary = read_vocabulary(&folder.join(VOCABULARY), manifest.vocabulary)?;
+        let paths = manifest.files.encounters.iter().map(|part| folder.join(&part.name)).collect();
+        let has_context = manifest.vocabulary.context > 0;
+        let parts = open_parts(folder, paths, &manifest.labels, has_context, manifest.encounters)?;
+        let (folder, hashed) = (folder.to_owned(), OnceLock::new());
+        let dataset = Dataset { folder, manifest, vocabulary, parts, hashed };
+        match changed {
+            Some(path) => Err(dataset.why_changed(path)),
+            None => Ok(dataset),
         }
-        Dataset::with_manifest(folder, manifest)
     }
 
-    fn with_manifest(folder: &Path, manifest: Manifest) -> Result<Self> {
-        let vocabulary = read_vocabulary(&folder.join(VOCABULARY), manifest.vocabulary)?;
-        let has_context = manifest.vocabulary.context > 0;
-        let encounters = open_encounters(folder, &manifest.labels, has_context, manifest.encounters)?;
-        Ok(Dataset { folder: folder.to_owned(), manifest, vocabulary, encounters })
+    /// What is wrong with a file that is not the one that was written: a bad row, if there is one, says more
+    /// than a hash does.
+    pub(super) fn why_changed(&self, path: PathBuf) -> Error {
+        let read = read_vocabulary(&self.folder.join(VOCABULARY), self.manifest.vocabulary)
+            .and_then(|_| self.encounters()?.try_for_each(|encounter| encounter.map(drop)));
+        read.err().unwrap_or(Error::HashMismatch { path })
     }
 
     /// The folder.
@@ -132,7 +141,7 @@ impl Dataset {
     /// # Errors
     /// If it cannot be read.
     pub fn has_own_split(&self) -> Result<bool> {
-        if self.encounters.metadata.schema().field_with_name(PART).is_err() {
+        if self.parts.iter().all(|part| part.metadata.schema().field_with_name(PART).is_err()) {
             return Ok(false);
         }
         for encounter in self.encounters_with(false)? {
@@ -153,52 +162,43 @@ impl Dataset {
 
     /// [`Dataset::encounters`]; if not `edges`, as if none were known, which takes less time.
     pub(crate) fn encounters_with(&self, edges: bool) -> Result<Encounters> {
-        Encounters::read(&self.encounters, self.manifest.vocabulary, &self.manifest.labels, edges)
+        let decoder = Decoder::new(self.manifest.vocabulary, &self.manifest.labels, edges);
+        Encounters::read(self.parts.clone(), decoder, self.manifest.is_sorted())
     }
 }
 
-/// The file of encounters in a folder, whose columns and number of rows are as they should be.
-pub(super) fn open_encounters(
+/// The parts of the encounters, whose columns and number of rows are as they should be.
+pub(super) fn open_parts(
     folder: &Path,
+    paths: Vec<PathBuf>,
     labels: &[String],
     has_context: bool,
     rows: u64,
-) -> Result<Table> {
+) -> Result<Vec<Table>> {
     let expected = schema::encounters(labels, has_context);
-    let encounters = Table::open(folder.join(ENCOUNTERS), &expected, Some(rows))?;
-    for column in schema::optional_columns() {
-        encounters.has(&column)?;
+    let known = (paths.len() == 1).then_some(rows);
+    let mut parts = Vec::with_capacity(paths.len());
+    for path in paths {
+        let part = Table::open(path, &expected, known)?;
+        for column in schema::optional_columns() {
+            part.has(&column)?;
+        }
+        parts.push(part);
     }
-    Ok(encounters)
+    let found: u64 = parts.iter().map(Table::rows).sum();
+    if found != rows {
+        let problem = format!("its parts have {found} rows, but dataset.json says {rows}");
+        return Err(Error::Damaged { path: folder.join(ENCOUNTERS), problem });
+    }
+    Ok(parts)
 }
 
-impl Encounters {
-    /// Reads a file of encounters for vocabularies of these sizes; if not `edges`, as if none were known.
-    pub(super) fn read(
-        table: &Table,
-        vocabulary: PerKind<u64>,
-        labels: &[String],
-        edges: bool,
-    ) -> Result<Self> {
-        let left_out = [DIAGNOSIS_TREATMENT.name, TREATMENT_LAB.name];
-        let (path, labels) = (table.path.clone(), labels.to_vec());
-        Ok(Encounters {
-            batches: table.batches_with(|name| edges || !left_out.contains(&name))?,
-            decoder: Decoder { path, vocabulary, labels, edges },
-            ids: UniqueIds { table: table.clone(), hashes: FxHashSet::default() },
-            decoded: Vec::new().into_iter(),
-            rows: 0,
-            failed: false,
-        })
-    }
-}
-
-/// Whether a file is the one that was written.
-fn is_intact(path: &Path, expected: &FileEntry) -> Result<bool> {
+/// The size of a file that must be there.
+fn size(path: &Path) -> Result<u64> {
     if !path.exists() {
         return Err(Error::MissingFile { path: path.to_owned(), evidence: "dataset.json lists it".into() });
     }
-    Ok(FileEntry::of(path)? == *expected)
+    files::check_regular(path).and_then(|()| fs::metadata(path)).map(|found| found.len()).on("read", path)
 }
 
 /// A Parquet file with the columns that it must have.
@@ -222,13 +222,17 @@ impl Table {
                 return Err(table.other_column(column, "no such column".into()));
             }
         }
-        let (path, metadata) = (&table.path, &table.metadata);
-        let found = metadata.metadata().file_metadata().num_rows();
-        if let Some(rows) = rows.filter(|rows| u64::try_from(found) != Ok(*rows)) {
+        let found = table.rows();
+        if let Some(rows) = rows.filter(|rows| found != *rows) {
             let problem = format!("it has {found} rows, but dataset.json says {rows}");
-            return Err(Error::Damaged { path: path.clone(), problem });
+            return Err(Error::Damaged { path: table.path, problem });
         }
         Ok(table)
+    }
+
+    /// How many rows it says to have.
+    fn rows(&self) -> u64 {
+        u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or_default()
     }
 
     /// Whether it has a column, which is then of the right type.
@@ -393,16 +397,84 @@ pub(crate) fn read_vocabulary(path: &Path, sizes: PerKind<u64>) -> Result<Vocabu
     Ok(vocabulary)
 }
 
-/// The encounters of a dataset, one after the other, having checked that their ids are unique. Ends after the
-/// first error.
+/// The encounters of a dataset, part by part, one after the other, having checked that their ids are unique
+/// and that each is where it belongs. Ends after the first error.
 pub struct Encounters {
+    parts: Vec<Table>,
+    /// The part that is read.
+    part: usize,
+    /// Its rows, those from `rows` on.
     batches: Batches,
+    rows: u64,
     decoder: Decoder,
     ids: UniqueIds,
+    /// The order of the part, in a format that has one.
+    sequence: Option<Sequence>,
     decoded: std::vec::IntoIter<Encounter>,
-    rows: u64,
     failed: bool,
 }
+
+impl Encounters {
+    /// Reads parts with this decoder; if `is_sorted`, encounters must be in their part and in order.
+    pub(super) fn read(parts: Vec<Table>, decoder: Decoder, is_sorted: bool) -> Result<Self> {
+        Ok(Encounters {
+            batches: decoder.batches(&parts[0])?,
+            parts,
+            part: 0,
+            rows: 0,
+            decoder,
+            ids: UniqueIds::default(),
+            sequence: is_sorted.then(Sequence::default),
+            decoded: Vec::new().into_iter(),
+            failed: false,
+        })
+    }
+
+    /// The rows that come next, from the next part if this one has no more.
+    fn next_rows(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.batches.next() {
+                return Some(batch);
+            }
+            let next = self.parts.get(self.part + 1)?;
+            self.batches = match self.decoder.batches(next) {
+                Ok(batches) => batches,
+                Err(error) => return Some(Err(error)),
+            };
+            (self.part, self.rows) = (self.part + 1, 0);
+            self.sequence = self.sequence.is_some().then(Sequence::default);
+        }
+    }
+
+    fn decode(&mut self, batch: &RecordBatch) -> Result<Vec<Encounter>> {
+        let path = &self.parts[self.part].path;
+        let encounters = self.decoder.decode(batch, path, self.rows)?;
+        let misplaced = self.misplaced(&encounters);
+        let repeated = self.ids.repeated(&encounters, &self.parts[..=self.part], self.rows)?;
+        if let Some((position, column, problem)) = misplaced.or(repeated) {
+            let (path, row) = (self.parts[self.part].path.clone(), self.rows + position as u64 + 1);
+            return Err(Error::Row { path, row, column: column.into(), problem });
+        }
+        self.rows += encounters.len() as u64;
+        Ok(encounters)
+    }
+
+    /// The first encounter that is in another place than the format says.
+    fn misplaced(&mut self, encounters: &[Encounter]) -> Option<BadEncounter> {
+        let all: Vec<&Encounter> = encounters.iter().collect();
+        if let Some((position, column)) = self.sequence.as_mut()?.misplaced(&all) {
+            let problem = "encounters of a part must be sorted by subject, start and id";
+            return Some((position, column, problem.into()));
+        }
+        let (part, parts) = (self.part, self.parts.len());
+        let is_elsewhere = |encounter: &Encounter| part_of(encounter.subject.as_str(), parts) != part;
+        let position = encounters.iter().position(is_elsewhere)?;
+        Some((position, SUBJECT_ID, "belongs to another part, by its hash".into()))
+    }
+}
+
+/// The position of an encounter in a batch, the column that is wrong, and what is wrong with it.
+type BadEncounter = (usize, &'static str, String);
 
 impl Iterator for Encounters {
     type Item = Result<Encounter>;
@@ -415,13 +487,9 @@ impl Iterator for Encounters {
             if self.failed {
                 return None;
             }
-            let batch = self.batches.next()?;
-            let decoded = batch.and_then(|batch| self.decoder.decode(&batch, self.rows));
-            match decoded.and_then(|encounters| self.ids.check(encounters, self.rows)) {
-                Ok(encounters) => {
-                    self.rows += encounters.len() as u64;
-                    self.decoded = encounters.into_iter();
-                }
+            let batch = self.next_rows()?;
+            match batch.and_then(|batch| self.decode(&batch)) {
+                Ok(encounters) => self.decoded = encounters.into_iter(),
                 Err(error) => {
                     self.failed = true;
                     return Some(Err(error));
@@ -431,33 +499,38 @@ impl Iterator for Encounters {
     }
 }
 
-/// Refuses an encounter id that occurs twice. Keeps a hash of 8 bytes per encounter, not the ids.
+/// Finds an encounter id that occurs twice. Keeps a hash of 8 bytes per encounter, not the ids.
+#[derive(Default)]
 struct UniqueIds {
-    table: Table,
     hashes: FxHashSet<u64>,
 }
 
 impl UniqueIds {
-    /// Passes on encounters that begin after so many rows.
-    fn check(&mut self, encounters: Vec<Encounter>, rows_before: u64) -> Result<Vec<Encounter>> {
-        for (row, encounter) in (rows_before + 1..).zip(&encounters) {
-            let id = encounter.id.as_str();
-            if !self.hashes.insert(FxBuildHasher.hash_one(id)) && self.is_in_first_rows(id, row - 1)? {
-                return Err(Error::Row {
-                    path: self.table.path.clone(),
-                    row,
-                    column: ENCOUNTER_ID.into(),
-                    problem: "is that of an earlier row; ids must be unique".into(),
-                });
+    /// The first of these encounters with the id of an earlier one. They begin after so many rows of the last
+    /// of these parts.
+    fn repeated(
+        &mut self,
+        encounters: &[Encounter],
+        parts: &[Table],
+        rows_before: u64,
+    ) -> Result<Option<BadEncounter>> {
+        for (position, encounter) in encounters.iter().enumerate() {
+            let (id, rows) = (encounter.id.as_str(), rows_before + position as u64);
+            if !self.hashes.insert(FxBuildHasher.hash_one(id)) && is_earlier(id, parts, rows)? {
+                let problem = "is that of an earlier row; ids must be unique";
+                return Ok(Some((position, ENCOUNTER_ID, problem.into())));
             }
         }
-        Ok(encounters)
+        Ok(None)
     }
+}
 
-    /// Looks for an id itself, since two ids can have one hash.
-    fn is_in_first_rows(&self, id: &str, rows: u64) -> Result<bool> {
-        let mut left = rows as usize;
-        for batch in self.table.batches_with(|name| name == ENCOUNTER_ID)? {
+/// Looks for an id itself, since two ids can have one hash: in the first rows of the last of these parts, and
+/// in all rows of the others.
+fn is_earlier(id: &str, parts: &[Table], rows: u64) -> Result<bool> {
+    for (index, part) in parts.iter().enumerate() {
+        let mut left = if index + 1 == parts.len() { rows as usize } else { usize::MAX };
+        for batch in part.batches_with(|name| name == ENCOUNTER_ID)? {
             let batch = batch?;
             let ids = column(&batch, ENCOUNTER_ID).as_string::<i32>();
             if ids.iter().take(left).any(|earlier| earlier == Some(id)) {
@@ -468,22 +541,38 @@ impl UniqueIds {
                 break;
             }
         }
-        Ok(false)
     }
+    Ok(false)
 }
 
 /// Turns rows into encounters and refuses those that break a rule.
-struct Decoder {
-    path: PathBuf,
+pub(super) struct Decoder {
     vocabulary: PerKind<u64>,
     labels: Vec<String>,
     edges: bool,
 }
 
 impl Decoder {
-    fn decode(&self, batch: &RecordBatch, rows_before: u64) -> Result<Vec<Encounter>> {
+    /// For vocabularies of these sizes; if not `edges`, as if none were known.
+    pub(super) fn new(vocabulary: PerKind<u64>, labels: &[String], edges: bool) -> Self {
+        Decoder { vocabulary, labels: labels.to_vec(), edges }
+    }
+
+    /// The rows of a part.
+    pub(super) fn batches(&self, part: &Table) -> Result<Batches> {
+        let left_out = [DIAGNOSIS_TREATMENT.name, TREATMENT_LAB.name];
+        part.batches_with(|name| self.edges || !left_out.contains(&name))
+    }
+
+    /// Encounters that begin after so many rows of a file.
+    pub(super) fn decode(
+        &self,
+        batch: &RecordBatch,
+        path: &Path,
+        rows_before: u64,
+    ) -> Result<Vec<Encounter>> {
         let bad_row = |column: &str, (row, problem): (usize, String)| Error::Row {
-            path: self.path.clone(),
+            path: path.to_owned(),
             row: rows_before + row as u64 + 1,
             column: column.into(),
             problem,
@@ -493,7 +582,7 @@ impl Decoder {
         }
         let ids = column(batch, ENCOUNTER_ID).as_string::<i32>();
         let subjects = column(batch, SUBJECT_ID).as_string::<i32>();
-        let starts = column(batch, START).as_primitive::<TimestampMicrosecondType>();
+        let [starts, ends, prediction_times] = [START, END, PREDICTION_TIME].map(|name| times(batch, name));
         let mut codes = PerKind::try_from_fn(|kind| match batch.column_by_name(kind.name()) {
             Some(column) => {
                 codes(column, self.vocabulary[kind]).map_err(|problem| bad_row(kind.name(), problem))
@@ -508,8 +597,6 @@ impl Decoder {
         };
         let (diagnosis_treatment, treatment_lab) = (edges_of(DIAGNOSIS_TREATMENT)?, edges_of(TREATMENT_LAB)?);
         let labels: Vec<_> = self.labels.iter().map(|label| column(batch, label).as_boolean()).collect();
-        let times = batch.column_by_name(PREDICTION_TIME);
-        let times = times.map(|times| times.as_primitive::<TimestampMicrosecondType>());
         let parts = parts(batch).map_err(|problem| bad_row(PART, problem))?;
 
         let mut encounters = Vec::with_capacity(batch.num_rows());
@@ -524,11 +611,16 @@ impl Decoder {
                     return Err(bad_row(TREATMENT_LAB.name, (row, problem)));
                 }
             };
+            let (start, end) = (time(starts, row), time(ends, row));
+            if start.zip(end).is_some_and(|(start, end)| end < start) {
+                return Err(bad_row(END, (row, format!("is before `{START}`"))));
+            }
             encounters.push(Encounter {
                 id: EncounterId::new(ids.value(row)),
                 subject: SubjectId::new(subjects.value(row)),
-                start: starts.is_valid(row).then(|| starts.value(row)),
-                prediction_time: times.filter(|times| times.is_valid(row)).map(|times| times.value(row)),
+                start,
+                end,
+                prediction_time: time(prediction_times, row),
                 part: parts[row],
                 codes: PerKind::from_fn(|kind| std::mem::take(&mut codes[kind][row])),
                 edges,
@@ -537,6 +629,16 @@ impl Decoder {
         }
         Ok(encounters)
     }
+}
+
+/// A column of moments, where the dataset has it.
+fn times<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a TimestampMicrosecondArray> {
+    batch.column_by_name(name).map(|times| times.as_primitive::<TimestampMicrosecondType>())
+}
+
+/// The moment of a row, where it is known.
+fn time(times: Option<&TimestampMicrosecondArray>, row: usize) -> Option<i64> {
+    times.filter(|times| times.is_valid(row)).map(|times| times.value(row))
 }
 
 /// The side of the split of each row, where the dataset records one.
@@ -636,11 +738,14 @@ mod tests {
         writer.write(&encounters).unwrap();
         let (kind, settings, findings) = ("x".into(), serde_json::json!({}), serde_json::json!({}));
         writer.finish(Source { kind, settings, findings }).unwrap();
-        let mut read = Dataset::open(&folder).unwrap().encounters().unwrap();
+        let dataset = Dataset::open(&folder).unwrap();
+        let mut read = dataset.encounters().unwrap();
         // As if an id of a row before had the hash of this one.
         read.ids.hashes.insert(FxBuildHasher.hash_one("e2500"));
         assert_eq!(read.by_ref().filter(Result::is_ok).count(), 3000);
-        assert!(!read.ids.is_in_first_rows("e2500", 2500).unwrap());
-        assert!(read.ids.is_in_first_rows("e2500", 2501).unwrap());
+        assert!(!is_earlier("e2500", &dataset.parts, 2500).unwrap());
+        assert!(is_earlier("e2500", &dataset.parts, 2501).unwrap());
+        let twice = [dataset.parts.clone(), dataset.parts.clone()].concat();
+        assert!(is_earlier("e2500", &twice, 0).unwrap(), "in all rows of an earlier part");
     }
 }

@@ -10,6 +10,7 @@ pub(super) const ENCOUNTER_ID: &str = "encounter_id";
 pub(super) const SUBJECT_ID: &str = "subject_id";
 pub(super) const START: &str = "start";
 /// Columns that are there only if the source knows of them.
+pub(super) const END: &str = "end";
 pub(super) const PREDICTION_TIME: &str = "prediction_time";
 pub(super) const PART: &str = "part";
 
@@ -54,19 +55,24 @@ fn codes(kind: CodeKind) -> Field {
     Field::new(kind.name(), list_of(DataType::UInt32), false)
 }
 
+/// A column of moments, where known.
+fn time(name: &str) -> Field {
+    Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), true)
+}
+
 /// The columns that every dataset has.
 fn fixed_columns() -> Vec<Field> {
     let mut fields = vec![
         Field::new(ENCOUNTER_ID, DataType::Utf8, false),
         Field::new(SUBJECT_ID, DataType::Utf8, false),
-        Field::new(START, DataType::Timestamp(TimeUnit::Microsecond, None), true),
+        time(START),
     ];
     fields.extend(CodeKind::OF_PAPER.map(codes));
     fields.extend([DIAGNOSIS_TREATMENT.field(), TREATMENT_LAB.field()]);
     fields
 }
 
-/// The columns of `encounters.parquet`: the fixed ones, context if the vocabulary has any, then one nullable
+/// The columns of a file of encounters: the fixed ones, context if the vocabulary has any, then one nullable
 /// boolean per label.
 pub(super) fn encounters(labels: &[String], has_context: bool) -> Schema {
     let mut fields = fixed_columns();
@@ -87,12 +93,8 @@ pub(super) fn vocabulary() -> Schema {
 }
 
 /// The type of a column that need not be there.
-pub(super) fn optional_columns() -> [Field; 3] {
-    [
-        codes(CodeKind::Context),
-        Field::new(PREDICTION_TIME, DataType::Timestamp(TimeUnit::Microsecond, None), true),
-        Field::new(PART, DataType::Utf8, true),
-    ]
+pub(super) fn optional_columns() -> [Field; 4] {
+    [codes(CodeKind::Context), time(END), time(PREDICTION_TIME), Field::new(PART, DataType::Utf8, true)]
 }
 
 /// Whether `name` cannot be the name of a label.

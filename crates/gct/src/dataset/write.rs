@@ -1,7 +1,7 @@
 //! Writing a dataset folder, as a stream.
 
-use std::fs::File;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{
@@ -15,7 +15,9 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY};
+use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY, part_name};
+use super::order::{Sequence, compare, part_of};
+use super::read::{Decoder, Table};
 use super::schema::{self, DIAGNOSIS_TREATMENT, EdgeColumn, TREATMENT_LAB};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{FileEntry, HashedFile, Overwrite, PendingFile, PendingFolder};
@@ -24,10 +26,16 @@ use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind, Vocabulary};
 /// Encounters per row group: what a writer or a reader holds in memory at a time.
 const ROW_GROUP: usize = 32_768;
 
+/// Encounters that are written at a time after they were sorted.
+const SORTED_AT_A_TIME: usize = 4096;
+
 /// A dataset folder in the making. Dropped before [`Writer::finish`], it leaves nothing behind.
+///
+/// Encounters may come in any order. Those of a part that do not come in its order are read again and sorted
+/// in memory at the end.
 pub struct Writer {
     folder: PendingFolder,
-    encounters: TableWriter,
+    parts: Vec<Part>,
     vocabulary: Vocabulary,
     labels: Vec<String>,
     rows: u64,
@@ -36,7 +44,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a folder at `path`. The counts of the vocabulary are filled in from the encounters.
+    /// Begins a folder at `path`, with all encounters in one part. The counts of the vocabulary are filled in
+    /// from the encounters.
     ///
     /// # Errors
     /// If `path` exists and may not be replaced, or cannot be written.
@@ -46,8 +55,26 @@ impl Writer {
     pub fn create(
         path: &Path,
         overwrite: Overwrite,
+        vocabulary: Vocabulary,
+        labels: Vec<String>,
+    ) -> Result<Self> {
+        Writer::create_parts(path, overwrite, vocabulary, labels, 1)
+    }
+
+    /// [`Writer::create`] with so many parts, of which there is at least one;
+    /// [`parts_for`](super::parts_for) says how many there should be.
+    ///
+    /// # Errors
+    /// As [`Writer::create`].
+    ///
+    /// # Panics
+    /// As [`Writer::create`].
+    pub fn create_parts(
+        path: &Path,
+        overwrite: Overwrite,
         mut vocabulary: Vocabulary,
         labels: Vec<String>,
+        parts: usize,
     ) -> Result<Self> {
         for label in &labels {
             assert!(!schema::is_fixed_column(label), "label `{label}` has the name of another column");
@@ -56,17 +83,15 @@ impl Writer {
             vocabulary[kind].iter_mut().for_each(|code| code.count = 0);
         }
         let folder = PendingFolder::create(path, overwrite, KIND)?;
+        let encounters = folder.path().join(ENCOUNTERS);
+        fs::create_dir(&encounters).on("create", &encounters)?;
         let schema = schema::encounters(&labels, !vocabulary.context.is_empty());
-        let encounters = TableWriter::create(folder.path(), ENCOUNTERS, schema)?;
-        Ok(Writer {
-            folder,
-            encounters,
-            vocabulary,
-            labels,
-            rows: 0,
-            codes: PerKind::default(),
-            with_edges: 0,
-        })
+        let part = |part| {
+            let table = TableWriter::create(folder.path(), &part_name(part), schema.clone())?;
+            Ok(Part { table, sequence: Sequence::default(), is_sorted: true })
+        };
+        let parts = (0..parts.max(1)).map(part).collect::<Result<_>>()?;
+        Ok(Writer { folder, parts, vocabulary, labels, rows: 0, codes: PerKind::default(), with_edges: 0 })
     }
 
     /// Adds encounters.
@@ -75,14 +100,15 @@ impl Writer {
     /// If the disk refuses.
     ///
     /// # Panics
-    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, or a
-    /// prediction time or a part of a split, which generators do not know and [`super::Assembly`] is for.
+    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, or an
+    /// end, a prediction time or a part of a split, which generators do not know and [`super::Assembly`] is
+    /// for.
     pub fn write(&mut self, encounters: &[Encounter]) -> Result<()> {
+        let mut of_parts = vec![Vec::new(); self.parts.len()];
         for encounter in encounters {
-            assert!(
-                encounter.prediction_time.is_none() && encounter.part.is_none(),
-                "columns of other sources"
-            );
+            let times = (encounter.end, encounter.prediction_time);
+            assert!(times == (None, None) && encounter.part.is_none(), "columns of other sources");
+            of_parts[part_of(encounter.subject.as_str(), self.parts.len())].push(encounter);
             for kind in CodeKind::ALL {
                 for &id in &encounter.codes[kind] {
                     self.vocabulary[kind][id as usize].count += 1;
@@ -92,8 +118,12 @@ impl Writer {
             self.with_edges += u64::from(encounter.edges.is_some());
         }
         self.rows += encounters.len() as u64;
-        let columns = columns(encounters, self.labels.len(), !self.vocabulary.context.is_empty());
-        self.encounters.write(columns)
+        let (labels, has_context) = (self.labels.len(), !self.vocabulary.context.is_empty());
+        for (part, encounters) in self.parts.iter_mut().zip(of_parts) {
+            part.is_sorted &= part.sequence.misplaced(&encounters).is_none();
+            part.table.write(columns(&encounters, labels, has_context))?;
+        }
+        Ok(())
     }
 
     /// Writes what is left, and puts the folder in its place.
@@ -101,22 +131,56 @@ impl Writer {
     /// # Errors
     /// If the disk refuses; then nothing is left behind.
     pub fn finish(self, source: Source) -> Result<Manifest> {
-        let encounters = self.encounters.finish()?;
-        let vocabulary = write_vocabulary(self.folder.path(), &self.vocabulary)?;
+        let sizes = PerKind::from_fn(|kind| self.vocabulary[kind].len() as u64);
+        let decoder = Decoder::new(sizes, &self.labels, true);
+        let finish = |part: Part| part.finish(&decoder, self.labels.len());
+        let parts = self.parts.into_iter().map(finish).collect::<Result<_>>()?;
+        let files = Files::new(parts, write_vocabulary(self.folder.path(), &self.vocabulary)?);
         let manifest = Manifest {
             schema_version: SCHEMA_VERSION,
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
             source,
             encounters: self.rows,
-            vocabulary: PerKind::from_fn(|kind| self.vocabulary[kind].len() as u64),
+            vocabulary: sizes,
             codes: self.codes,
             with_edges: self.with_edges,
             labels: self.labels,
-            files: Files { encounters, vocabulary },
+            files,
         };
         manifest.write(self.folder.path())?;
         self.folder.commit()?;
         Ok(manifest)
+    }
+}
+
+/// One file of encounters.
+struct Part {
+    table: TableWriter,
+    sequence: Sequence,
+    /// Whether all encounters came in order.
+    is_sorted: bool,
+}
+
+impl Part {
+    fn finish(self, decoder: &Decoder, labels: usize) -> Result<FileEntry> {
+        let TableWriter { path, schema, .. } = &self.table;
+        let (path, schema) = (path.clone(), schema.clone());
+        let written = self.table.finish()?;
+        if self.is_sorted {
+            return Ok(written);
+        }
+        let table = Table::open(path.clone(), &schema, None)?;
+        let mut encounters = Vec::new();
+        for batch in decoder.batches(&table)? {
+            encounters.extend(decoder.decode(&batch?, &path, encounters.len() as u64)?);
+        }
+        encounters.sort_by(compare);
+        let has_context = schema.field_with_name(CodeKind::Context.name()).is_ok();
+        let mut table = TableWriter::at(path, schema)?;
+        for some in encounters.chunks(SORTED_AT_A_TIME) {
+            table.write(columns(&some.iter().collect::<Vec<_>>(), labels, has_context))?;
+        }
+        table.finish()
     }
 }
 
@@ -131,12 +195,15 @@ pub(crate) fn write_vocabulary(folder: &Path, vocabulary: &Vocabulary) -> Result
 struct TableWriter {
     parquet: ArrowWriter<HashedFile>,
     schema: Arc<Schema>,
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl TableWriter {
     fn create(folder: &Path, name: &str, schema: Schema) -> Result<Self> {
-        let (path, schema) = (folder.join(name), Arc::new(schema));
+        TableWriter::at(folder.join(name), Arc::new(schema))
+    }
+
+    fn at(path: PathBuf, schema: Arc<Schema>) -> Result<Self> {
         let file = HashedFile::create(path.clone())?;
         let parquet = ArrowWriter::try_new(file, schema.clone(), Some(properties()))
             .map_err(|error| write_error(&path, error))?;
@@ -214,7 +281,7 @@ fn write_error(path: &Path, error: ParquetError) -> Error {
     Error::Io { action: "write", path: path.to_owned(), source }
 }
 
-fn columns(encounters: &[Encounter], labels: usize, has_context: bool) -> Vec<ArrayRef> {
+fn columns(encounters: &[&Encounter], labels: usize, has_context: bool) -> Vec<ArrayRef> {
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.id.as_str()))),
         Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.subject.as_str()))),
@@ -239,7 +306,7 @@ fn columns(encounters: &[Encounter], labels: usize, has_context: bool) -> Vec<Ar
     columns
 }
 
-fn edge_column(encounters: &[Encounter], column: EdgeColumn, edges: fn(&Edges) -> &Vec<Edge>) -> ArrayRef {
+fn edge_column(encounters: &[&Encounter], column: EdgeColumn, edges: fn(&Edges) -> &Vec<Edge>) -> ArrayRef {
     let known = encounters.iter().map(|e| e.edges.is_some()).collect::<Vec<_>>();
     let lengths = encounters.iter().map(|e| e.edges.as_ref().map_or(0, |known| edges(known).len()));
     let ids = |kind: CodeKind, position: fn(&Edge) -> u16| -> ArrayRef {

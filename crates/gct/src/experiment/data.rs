@@ -69,7 +69,7 @@ impl About {
         let path = folder.join(FILE);
         if path.exists() {
             let about = About::read(folder)?;
-            if about.sha256 != manifest.files.encounters.sha256 {
+            if about.sha256 != manifest.identity() {
                 let problem = format!("{} is not the dataset that it began with", dataset.path().display());
                 return Err(Error::ExperimentMismatch { path: folder.to_owned(), problem });
             }
@@ -78,7 +78,7 @@ impl About {
         let findings = synth::Findings::of(dataset)?;
         let about = About {
             source: manifest.source.kind.clone(),
-            sha256: manifest.files.encounters.sha256.clone(),
+            sha256: manifest.identity(),
             statistics: statistics::collect(dataset, job)?,
             ceiling: findings.map(|findings| findings.ceiling),
         };

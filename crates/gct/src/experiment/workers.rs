@@ -172,7 +172,7 @@ impl Sitting<'_> {
     fn train(&self, index: usize) -> Result<Finished> {
         let trial = &self.trials[index];
         // Another process may have finished it since this one began.
-        let sha256 = &self.dataset.manifest().files.encounters.sha256;
+        let sha256 = &self.dataset.manifest().identity();
         if let Some(found) = trial.finished(self.folder, sha256)? {
             return Ok(found);
         }

@@ -46,7 +46,9 @@ pub(crate) struct FolderKind {
     pub(crate) name: &'static str,
     /// Name of its manifest, which is JSON with a `schema_version`.
     pub(crate) manifest: &'static str,
-    /// Whether a file of this name belongs to it.
+    /// Name of the folder that it may have, without folders in it.
+    pub(crate) subfolder: Option<&'static str>,
+    /// Whether a file with this path inside of it, written with `/`, belongs to it.
     pub(crate) holds: fn(&str) -> bool,
 }
 
@@ -67,23 +69,31 @@ pub(crate) fn check_folder(target: &Path, overwrite: Overwrite, kind: FolderKind
     if target.file_name().is_none() {
         return Err(refuse("`.`, `..` and `/` cannot be replaced".into()));
     }
-    let mut is_empty = true;
-    for entry in fs::read_dir(target).on("replace", target)? {
-        let entry = entry.on("replace", target)?;
-        if is_partial(&entry.file_name()) {
-            continue;
-        }
-        let (name, is_file) = (entry.file_name(), entry.file_type().on("replace", target)?.is_file());
-        if !is_file || !name.to_str().is_some_and(kind.holds) {
-            let (name, kind) = (name.to_string_lossy(), kind.name);
-            return Err(refuse(format!("it holds `{name}`, which is not part of a {kind}")));
-        }
-        is_empty = false;
+    let mut found = contents(target, "")?;
+    let subfolder = found.iter().position(|(name, of)| of.is_dir() && kind.subfolder == Some(name));
+    if let Some((name, _)) = subfolder.map(|position| found.remove(position)) {
+        found.extend(contents(&target.join(&name), &format!("{name}/"))?);
     }
-    if !is_empty && !is_manifest(&target.join(kind.manifest)) {
+    if let Some((name, _)) = found.iter().find(|(name, of)| !of.is_file() || !(kind.holds)(name)) {
+        return Err(refuse(format!("it holds `{name}`, which is not part of a {}", kind.name)));
+    }
+    if !found.is_empty() && !is_manifest(&target.join(kind.manifest)) {
         return Err(refuse(format!("its {} is not that of a {}", kind.manifest, kind.name)));
     }
     Ok(())
+}
+
+/// Names of what is in a folder, after a prefix, and what each is. What a killed process left is not counted.
+fn contents(folder: &Path, prefix: &str) -> Result<Vec<(String, fs::FileType)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).on("replace", folder)? {
+        let entry = entry.on("replace", folder)?;
+        if !is_partial(&entry.file_name()) {
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            found.push((name, entry.file_type().on("replace", folder)?));
+        }
+    }
+    Ok(found)
 }
 
 /// Refuses an existing file, or, when it may be replaced, anything but a plain file; and a path inside a
@@ -146,7 +156,8 @@ fn is_manifest(path: &Path) -> bool {
 pub(super) const DATASET: FolderKind = FolderKind {
     name: "dataset",
     manifest: DATASET_MANIFEST,
-    holds: |name| [DATASET_MANIFEST, "encounters.parquet", "vocabulary.parquet"].contains(&name),
+    subfolder: Some("encounters"),
+    holds: |name| [DATASET_MANIFEST, "encounters/part", "vocabulary.parquet"].contains(&name),
 };
 
 /// The least that a manifest holds.
@@ -202,7 +213,7 @@ mod tests {
         assert!(check_file(&link, Overwrite::Replace).unwrap_err().to_string().contains("not a plain file"));
         assert!(check_file(Path::new("/dev/null"), Overwrite::Replace).is_err());
         fs::write(target.join(DATASET_MANIFEST), CONTENTS).unwrap();
-        let inside = check_file(&target.join("encounters.parquet"), Overwrite::Replace).unwrap_err();
+        let inside = check_file(&target.join("encounters/part"), Overwrite::Replace).unwrap_err();
         assert!(inside.to_string().contains("inside a dataset"), "{inside}");
         let inside = check_file(&link.join("new/x"), Overwrite::Replace).unwrap_err();
         assert!(inside.to_string().contains("inside a dataset"), "{inside}");

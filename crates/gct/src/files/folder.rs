@@ -43,6 +43,11 @@ impl PendingFolder {
     /// Renames the finished folder to its target. What was there before ends up in the temporary folder and
     /// is deleted last.
     pub(crate) fn commit(self) -> Result<()> {
+        if let Some(subfolder) =
+            self.kind.subfolder.map(|name| self.folder.join(name)).filter(|path| path.exists())
+        {
+            sync_folder(&subfolder)?;
+        }
         sync_folder(&self.folder)?;
         check_folder(&self.target, self.overwrite, self.kind)?;
         match fs::rename(&self.folder, &self.target) {
@@ -148,12 +153,43 @@ mod tests {
         fs::write(target.join("thesis.docx"), "years of work").unwrap();
         assert!(refusal(&target).contains("thesis.docx"));
         fs::remove_file(target.join("thesis.docx")).unwrap();
-        fs::create_dir(target.join("encounters.parquet")).unwrap();
-        assert!(refusal(&target).contains("encounters.parquet"), "a folder of that name");
-        assert_eq!(names(&target), [DATASET_MANIFEST, "encounters.parquet", "vocabulary.parquet"]);
+        fs::remove_file(target.join("vocabulary.parquet")).unwrap();
+        fs::create_dir(target.join("vocabulary.parquet")).unwrap();
+        assert!(refusal(&target).contains("vocabulary.parquet"), "a folder of that name");
+        assert_eq!(names(&target), [DATASET_MANIFEST, "vocabulary.parquet"]);
         let file = home.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(refusal(&file).contains("not a folder"));
+    }
+
+    #[test]
+    fn a_folder_of_parts_is_replaced_with_its_dataset_unless_it_holds_something_else() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("data");
+        let write = || {
+            let pending = PendingFolder::create(&target, Overwrite::Replace, DATASET)?;
+            fs::create_dir(pending.path().join("encounters")).unwrap();
+            fs::write(pending.path().join("encounters/part"), "").unwrap();
+            fs::write(pending.path().join(DATASET_MANIFEST), CONTENTS).unwrap();
+            pending.commit()
+        };
+        write().unwrap();
+        write().unwrap();
+        assert_eq!(names(&target), [DATASET_MANIFEST, "encounters"]);
+        for (path, is_folder) in
+            [("encounters/thesis.docx", false), ("encounters/part-2", false), ("encounters/sub", true)]
+        {
+            let path = target.join(path);
+            if is_folder { fs::create_dir(&path) } else { fs::write(&path, "") }.unwrap();
+            let name = path.strip_prefix(&target).unwrap().display().to_string();
+            assert!(refusal(&target).contains(&name), "{name}");
+            if is_folder { fs::remove_dir(&path) } else { fs::remove_file(&path) }.unwrap();
+        }
+        fs::remove_file(target.join(DATASET_MANIFEST)).unwrap();
+        assert!(refusal(&target).contains("not that of a dataset"));
+        fs::remove_dir_all(target.join("encounters")).unwrap();
+        fs::write(target.join("encounters"), "").unwrap();
+        assert!(refusal(&target).contains("`encounters`"), "a file of that name");
     }
 
     #[test]

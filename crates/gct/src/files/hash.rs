@@ -23,6 +23,11 @@ pub struct FileEntry {
 impl FileEntry {
     /// Reads a file and hashes it.
     pub(crate) fn of(path: &Path) -> Result<Self> {
+        FileEntry::of_with(path, |_| Ok(()))
+    }
+
+    /// [`FileEntry::of`]; `each` is told how many bytes were read, again and again, and can end it.
+    pub(crate) fn of_with(path: &Path, each: impl Fn(u64) -> Result<()>) -> Result<Self> {
         let mut file = input::open(path).on("read", path)?;
         let mut buffer = vec![0; 1 << 20];
         let (mut bytes, mut hash) = (0, Sha256::new());
@@ -33,6 +38,7 @@ impl FileEntry {
             }
             bytes += read as u64;
             hash.update(&buffer[..read]);
+            each(read as u64)?;
         }
     }
 }

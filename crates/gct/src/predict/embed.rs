@@ -33,6 +33,7 @@ pub fn visits(
 ) -> Result<Written> {
     let predictor = Predictor::of_run(run)?;
     predictor.check_given(dataset)?;
+    dataset.check_hashes(&job.inner(|_| None))?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     let mut rows = 0;
     if is_npy(out.0)? {

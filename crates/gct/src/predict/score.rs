@@ -47,6 +47,7 @@ pub fn score(
         return Err(Error::NotMeds { problem: "the dataset does not know the label" });
     }
     let is_complete = |encounter: &Encounter| !options.meds || encounter.labels.iter().all(Option::is_some);
+    dataset.check_hashes(&job.inner(|_| None))?;
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     // Without answers to compare with, it is no test.
     if run.settings().task.has_answers(dataset.manifest()) {

@@ -252,7 +252,7 @@ fn asked_about(looked: &Looked<'_>, asked: u64) -> impl PartialEq {
     let Looked { run, dataset, test_set, .. } = looked;
     let (settings, which) = (run.settings(), test_set.which);
     let split = (which != Which::All).then(|| overrides::table(&settings.split));
-    let data = dataset.manifest().files.encounters.sha256.clone();
+    let data = dataset.manifest().identity();
     (settings.task.clone(), data, which.name(), split, asked)
 }
 

@@ -61,6 +61,7 @@ pub(crate) const LAST: &str = "last.safetensors";
 const KIND: FolderKind = FolderKind {
     name: "run",
     manifest: MANIFEST,
+    subfolder: None,
     holds: |name| {
         let fixed = [
             MANIFEST,
@@ -135,7 +136,7 @@ impl DatasetEntry {
             relative: way(run, &path),
             path,
             source: manifest.source.kind.clone(),
-            sha256: manifest.files.encounters.sha256.clone(),
+            sha256: manifest.identity(),
             encounters: manifest.encounters,
         })
     }
@@ -354,7 +355,7 @@ impl Run {
         for candidate in moved.chain(beside) {
             // Another dataset of the same name is none of ours.
             let manifest = dataset::Manifest::read(&candidate);
-            if manifest.is_ok_and(|manifest| manifest.files.encounters.sha256 == *sha256) {
+            if manifest.is_ok_and(|manifest| manifest.identity() == *sha256) {
                 return Dataset::open(&candidate);
             }
             if !looked.contains(&candidate) {
@@ -491,7 +492,7 @@ impl Run {
 
     /// Refuses a dataset that is not the one that it was trained on.
     pub(crate) fn check_dataset(&self, dataset: &Dataset) -> Result<()> {
-        if dataset.manifest().files.encounters.sha256 == self.manifest.dataset.sha256 {
+        if dataset.manifest().identity() == self.manifest.dataset.sha256 {
             return Ok(());
         }
         let problem = format!("{} is not the dataset that it began with", dataset.path().display());
@@ -611,7 +612,7 @@ fn read_manifest(folder: &Path) -> Result<Manifest> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error).on("open", folder),
         text => text.on("read", &path)?,
     };
-    dataset::parse_manifest(&path, &text, SCHEMA_VERSION)
+    dataset::parse_manifest(&path, &text, &[SCHEMA_VERSION])
 }
 
 fn read_settings(folder: &Path) -> Result<Settings> {

@@ -81,15 +81,17 @@ fn data_without_context_do_not_speak_of_it() {
     let vocabulary = fixture::numbered(PerKind { diagnosis: 1, ..PerKind::default() });
     let dataset = write(&folder, vocabulary, &three([&[], &[], &[]]), "died");
     assert!(!fs::read_to_string(folder.join("dataset.json")).unwrap().contains("context"));
-    let parquet = fs::read(folder.join("encounters.parquet")).unwrap();
+    let parquet = fs::read(folder.join(PART)).unwrap();
     assert!(!parquet.windows(7).any(|bytes| bytes == b"context"), "no column");
     let statistics = statistics::collect(&dataset, &Job::silent()).unwrap();
     assert!(!serde_json::to_string(&statistics).unwrap().contains("context"));
 }
 
+const PART: &str = "encounters/part-00000.parquet";
+
 /// Puts the file of one dataset into another, whose `dataset.json` then lists it.
 fn exchange(from: &Path, to: &Path) -> String {
-    fs::copy(from.join("encounters.parquet"), to.join("encounters.parquet")).unwrap();
+    fs::copy(from.join(PART), to.join(PART)).unwrap();
     Dataset::open(to)
         .and_then(|data| data.encounters()?.collect::<gct::Result<Vec<_>>>())
         .unwrap_err()

@@ -23,7 +23,7 @@ SELECT
     visits.visit_occurrence_id AS encounter_id,
     visits.person_id AS subject_id,
     start,
-    coalesce("end", start) AS "end",
+    "end",
     'visit_occurrence' AS from_table,
     CASE
         WHEN NOT is_taken THEN 'other_visit_type'

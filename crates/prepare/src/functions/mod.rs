@@ -9,6 +9,7 @@ mod known_ids;
 mod line_breaks;
 mod moment;
 mod pair_count;
+mod part_of;
 mod share;
 mod text;
 
@@ -19,6 +20,7 @@ pub(crate) use bucketed::{bucket_text, bucketed};
 pub(crate) use edges::{true_edges, true_links};
 pub(crate) use known_ids::{known_count, known_ids};
 pub(crate) use moment::moment;
+pub(crate) use part_of::part_of;
 pub(crate) use text::whole;
 
 /// Makes the functions known to a session.
@@ -32,6 +34,7 @@ pub fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(text::Changed::identifier()));
     context.register_udf(ScalarUDF::from(text::Changed::lowered()));
     context.register_udf(ScalarUDF::from(is_training::IsTraining::default()));
+    context.register_udf(ScalarUDF::from(part_of::PartOf::default()));
     context.register_udf(ScalarUDF::from(share::Share::default()));
     context.register_udf(ScalarUDF::from(moment::Moment::of_time()));
     context.register_udf(ScalarUDF::from(moment::Moment::of_day()));

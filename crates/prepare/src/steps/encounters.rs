@@ -38,8 +38,9 @@ pub(super) const NO_TEXT: &str = "CAST(NULL AS VARCHAR)";
 const NO_TIME: &str = "arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
 
 /// Columns of `source_encounters` that the source may leave out.
-const OPTIONAL: [Optional; 5] = [
+const OPTIONAL: [Optional; 6] = [
     ("start", NO_TIME),
+    ("end", NO_TIME),
     ("prediction_time", NO_TIME),
     ("part", NO_TEXT),
     ("dropped", NO_TEXT),

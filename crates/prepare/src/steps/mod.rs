@@ -44,7 +44,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gct::dataset::Assembly;
+use gct::dataset::{Assembly, ENCOUNTERS_PER_PART};
 use gct::job::Job;
 use gct::record::Code;
 
@@ -64,7 +64,9 @@ use crate::summary::Summary;
 pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progress>) -> Result<Summary> {
     check_prior(request, out)?;
     let rollups = Rollup::all(&request.settings)?;
+    let per_part = request.limits.encounters_per_part.unwrap_or(ENCOUNTERS_PER_PART);
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
+    let assembly = assembly.map(|assembly| assembly.with_encounters_per_part(per_part));
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
     let engine = Engine::new(request.limits.clone(), &beside, job)?;
     let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());

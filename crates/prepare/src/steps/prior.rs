@@ -19,7 +19,7 @@ impl Steps<'_> {
         let options = ParquetReadOptions::default();
         self.engine
             .context
-            .register_parquet("written", assembly.encounters().display().to_string(), options)
+            .register_parquet("written", format!("{}/", assembly.encounters().display()), options)
             .await?;
         let has_part = self
             .engine

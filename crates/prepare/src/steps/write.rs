@@ -1,8 +1,11 @@
 //! The dataset folder: what is counted about it, and how it is written.
 
-use datafusion::arrow::datatypes::DataType;
+use std::path::PathBuf;
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, cast, col};
+use datafusion::functions::expr_fn::octet_length;
+use datafusion::logical_expr::{Expr, SortExpr, cast, col, lit, when};
 use gct::dataset::{Assembly, Source};
 use gct::job::Job;
 use gct::record::{CodeKind, PerKind, Vocabulary};
@@ -11,7 +14,7 @@ use serde_json::json;
 use super::{Numbering, Steps, add};
 use crate::engine::{Progress, numbers};
 use crate::error::Result;
-use crate::functions::{known_ids, true_edges};
+use crate::functions::{known_ids, part_of, true_edges};
 use crate::settings::Rare;
 use crate::sql::{filled, named};
 use crate::summary::Summary;
@@ -30,10 +33,12 @@ impl Steps<'_> {
         let labels: String = labels.collect();
         let counts = filled(include_str!("../../steps/count_kept.sql"), &[("labels", &labels)]);
         let counts = numbers(&self.engine.query("counting labels", &counts).await?);
-        let [edges, with_edges, events_read, events_kept, links_read, links_kept, labels @ ..] = &counts[..]
+        let [edges, with_edges, events_read, events_kept, links_read, links_kept, ends, labels @ ..] =
+            &counts[..]
         else {
-            unreachable!("the query has six counts, and two per label")
+            unreachable!("the query has seven counts, and two per label")
         };
+        summary.ends_left_out = *ends;
         (summary.edges, summary.encounters_with_edges) = (*edges, *with_edges);
         (summary.events_kept, summary.links_kept) = (*events_kept, *links_kept);
         add(&mut summary.events_dropped, "rare_code", events_read - events_kept);
@@ -54,7 +59,7 @@ impl Steps<'_> {
         summary: &Summary,
         job: &Job<'_, Progress>,
     ) -> Result<()> {
-        self.write_encounters(&assembly, numberings).await?;
+        self.write_encounters(&assembly.parts(summary.encounters_kept), numberings).await?;
         let vocabulary = vocabulary(numberings);
         let prior = match &self.request.prior {
             Some(out) => Some((self.prior(&assembly, &vocabulary).await?, out)),
@@ -80,7 +85,22 @@ impl Steps<'_> {
         Ok(())
     }
 
-    async fn write_encounters(&self, assembly: &Assembly, numberings: &PerKind<Numbering>) -> Result<()> {
+    /// Writes each part of the encounters to its file.
+    async fn write_encounters(&self, parts: &[PathBuf], numberings: &PerKind<Numbering>) -> Result<()> {
+        let columns = self.written_columns(numberings).await?;
+        for (part, path) in (0_u32..).zip(parts) {
+            let mut kept = self.engine.sql(include_str!("../../steps/kept.sql")).await?;
+            if parts.len() > 1 {
+                kept = kept.filter(part_of(col("subject_id"), parts.len()).eq(lit(part)))?;
+            }
+            let sorted = kept.select(columns.clone())?.sort(order())?;
+            self.engine.write("writing encounters", sorted, &path.display().to_string()).await?;
+        }
+        Ok(())
+    }
+
+    /// The columns of the encounters.
+    async fn written_columns(&self, numberings: &PerKind<Numbering>) -> Result<Vec<Expr>> {
         let known = |kind: CodeKind| known_ids(col(kind.name()), &numberings[kind].new);
         let mut columns = vec![
             cast(col("encounter_id"), DataType::Utf8).alias("encounter_id"),
@@ -99,17 +119,15 @@ impl Steps<'_> {
         }
         columns.extend(self.labels.iter().map(|label| Expr::Column(Column::from_name(label))));
         columns.extend(self.optional_columns().await?);
-        let kept = self.engine.sql(include_str!("../../steps/kept.sql")).await?;
-        let sorted = kept.select(columns)?.sort(vec![col("encounter_id").sort(true, false)])?;
-        self.engine.write("writing encounters", sorted, &assembly.encounters().display().to_string()).await
+        Ok(columns)
     }
 
     /// The columns that are written only if they hold something.
     async fn optional_columns(&self) -> Result<Vec<Expr>> {
         let counts = include_str!("../../steps/count_optional.sql");
         let counts = numbers(&self.engine.query("looking at encounters", counts).await?);
-        let columns = ["part", "prediction_time"].into_iter().zip(counts);
-        Ok(columns.filter(|(_, count)| *count > 0).map(|(name, _)| col(name)).collect())
+        let columns = [end()?, col("part"), col("prediction_time")].into_iter().zip(counts);
+        Ok(columns.filter(|(_, count)| *count > 0).map(|(column, _)| column).collect())
     }
 
     /// The mappings of rollups that came from files, by kind.
@@ -139,6 +157,20 @@ impl Steps<'_> {
             "split_seed": settings.split_seed,
         })
     }
+}
+
+/// The order of encounters in a part, which the library checks: by subject, start and id, ids by length first.
+fn order() -> Vec<SortExpr> {
+    let [subject, id] = ["subject_id", "encounter_id"].map(|name| [octet_length(col(name)), col(name)]);
+    let keys = subject.into_iter().chain([col("start")]).chain(id);
+    keys.map(|key| key.sort(true, false)).collect()
+}
+
+/// When encounters end. An end before the start is none.
+fn end() -> Result<Expr> {
+    let end = cast(col("end"), DataType::Timestamp(TimeUnit::Microsecond, None));
+    let is_right = col("start").is_null().or(end.clone().gt_eq(col("start")));
+    Ok(when(is_right, end).end()?.alias("end"))
 }
 
 /// The codes that have a number.

@@ -204,7 +204,7 @@ fn the_same_bytes_come_with_any_number_of_threads_and_little_memory() {
     write(home.path(), &[("visits.csv", &many())]);
     let bytes = |flags: &str| {
         json(home.path(), &format!("events visits.csv --out data --force {flags}"));
-        std::fs::read(home.path().join("data/encounters.parquet")).unwrap()
+        std::fs::read(home.path().join("data/encounters/part-00000.parquet")).unwrap()
     };
     let one = bytes("--threads 1");
     assert!(one == bytes("--threads 4") && one == bytes("--threads 2 --memory-limit 30M"));

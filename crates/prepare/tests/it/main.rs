@@ -14,6 +14,7 @@ mod install;
 mod meds;
 mod mimic;
 mod omop;
+mod parts;
 mod rollup;
 mod synthea;
 

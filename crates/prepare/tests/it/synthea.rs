@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::{json, lines, test_data, write};
 
-const TABLES: [(&str, &str); 6] = [
+pub(super) const TABLES: [(&str, &str); 6] = [
     (
         "csv/encounters.csv",
         "Id,START,STOP,PATIENT,ENCOUNTERCLASS\n\

@@ -263,6 +263,7 @@ impl Generator {
             id: EncounterId::new(format!("E{number}")),
             subject: SubjectId::new(format!("S{number}")),
             start: None,
+            end: None,
             prediction_time: None,
             part: None,
             labels: labels.to_vec(),
