@@ -13,6 +13,7 @@ pub(crate) fn data_type(kind: ColumnKind) -> DataType {
         ColumnKind::Number => DataType::Float64,
         ColumnKind::Time | ColumnKind::Day => DataType::Timestamp(TimeUnit::Microsecond, None),
         ColumnKind::Boolean => DataType::Boolean,
+        ColumnKind::Texts => DataType::new_list(DataType::Utf8, true),
     }
 }
 
@@ -30,6 +31,7 @@ pub(crate) fn null(kind: ColumnKind) -> &'static str {
         ColumnKind::Number => "CAST(NULL AS DOUBLE)",
         ColumnKind::Time | ColumnKind::Day => "arrow_cast(NULL, 'Timestamp(Microsecond, None)')",
         ColumnKind::Boolean => "CAST(NULL AS BOOLEAN)",
+        ColumnKind::Texts => no_list(),
     }
 }
 
@@ -89,6 +91,7 @@ pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType, far: boo
         ColumnKind::Number => None,
         ColumnKind::Time | ColumnKind::Day => given.as_time(kind == ColumnKind::Day, far),
         ColumnKind::Boolean => given.as_boolean(),
+        ColumnKind::Texts => given.as_texts(),
     }
 }
 
@@ -173,6 +176,18 @@ impl Given<'_> {
             Some(is_far) => self.tried(format!("CASE WHEN {is_far} THEN NULL ELSE {sql} END")),
             None if is_exact => exact(sql),
             None => self.tried(within_calendar(&sql)),
+        }
+    }
+
+    fn as_texts(&self) -> Option<Typed> {
+        let is_text =
+            |found: &DataType| matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        match self.found {
+            _ if self.is_text => exact(format!("make_array({})", self.clean())),
+            DataType::List(field) | DataType::LargeList(field) if is_text(field.data_type()) => {
+                exact(format!("arrow_cast({}, 'List(Utf8)')", self.column))
+            }
+            _ => None,
         }
     }
 

@@ -71,6 +71,17 @@ pub enum Error {
         found: Vec<String>,
     },
 
+    /// A single file where the source has several tables.
+    #[error("{path} is one file; {of} has several tables: {}", tables.join(", "))]
+    OneFile {
+        /// The file.
+        path: String,
+        /// The name of the source.
+        of: String,
+        /// The tables that it can have.
+        tables: Vec<String>,
+    },
+
     /// A table is there twice.
     #[error("{path} has the table `{table}` more than once: {}", files.join(", "))]
     SeveralTables {
@@ -120,6 +131,17 @@ pub enum Error {
     Labels {
         /// What is wrong with them.
         problem: String,
+    },
+
+    /// The user's labels have a moment of prediction, and events have no time.
+    #[error("{file} has a column `prediction_time`, but events of {of} have {}", instead.as_deref().map_or("no time".into(), |instead| format!("no time; they have {instead}")))]
+    NoTimes {
+        /// The file.
+        file: String,
+        /// The name of the source.
+        of: String,
+        /// What events have instead.
+        instead: Option<String>,
     },
 
     /// None of the user's labels is of an encounter.
@@ -342,6 +364,7 @@ impl Error {
             Error::Store { hint, .. } | Error::Rollup { hint, .. } => hint.clone().into(),
             Error::MissingTable { table, names, near, .. } => where_is_table(table, names, near).into(),
             Error::MissingTables { tables, found, .. } => where_are_tables(tables, found).into(),
+            Error::OneFile { .. } => "give the folder that the tables are in".into(),
             Error::SeveralTables { table, files, .. } => {
                 format!("say which one is meant: --table {table}={}", files[0]).into()
             }
@@ -356,6 +379,9 @@ impl Error {
                 "the first line must name the columns; --column says what they are called".into()
             }
             Error::Labels { .. } => LABELS.into(),
+            Error::NoTimes { .. } => {
+                "remove that column, or write a table of events with their times for `gct prepare events`".into()
+            }
             Error::OtherLabels { .. } => {
                 "its `encounter_id` must be what the source takes for one; identifiers are compared as text, so 7 is not 007"
                     .into()
@@ -420,8 +446,7 @@ fn where_are_tables(tables: &[String], found: &[String]) -> String {
 }
 
 /// What a table of labels holds.
-const LABELS: &str =
-    "a label is true or false, yes or no, 1 or 0, or empty where it is not known; remove other columns";
+const LABELS: &str = "a label is true or false, yes or no, 1 or 0, or empty where it is not known, prediction_time a date or time; remove other columns";
 
 /// The engine's errors that say something to a user; the rest by kind, since their words can hold values.
 impl From<DataFusionError> for Error {
@@ -527,14 +552,16 @@ mod tests {
                 Error::MissingTable { path, table, names: vec![], near: vec![], found }
             }
             Some(Error::MissingTable { .. }) => Error::MissingTables { path, tables: vec![table], found },
-            Some(Error::MissingTables { .. }) => Error::SeveralTables { path, table, files: found },
+            Some(Error::MissingTables { .. }) => Error::OneFile { path, of: "omop".into(), tables: found },
+            Some(Error::OneFile { .. }) => Error::SeveralTables { path, table, files: found },
             Some(Error::SeveralTables { .. }) => {
                 Error::OneOfSeveral { path, table, option: "task".into(), found }
             }
             Some(Error::OneOfSeveral { .. }) => Error::MissingColumn { file, column, found },
             Some(Error::MissingColumn { .. }) => Error::NoHeader { file, expected: found },
             Some(Error::NoHeader { .. }) => Error::Labels { problem },
-            Some(Error::Labels { .. }) => Error::OtherLabels { file, labels: "2".into(), input: path },
+            Some(Error::Labels { .. }) => Error::NoTimes { file, of: "eicu".into(), instead: None },
+            Some(Error::NoTimes { .. }) => Error::OtherLabels { file, labels: "2".into(), input: path },
             Some(Error::OtherLabels { .. }) => Error::SameColumn { file, column },
             Some(Error::SameColumn { .. }) => {
                 Error::Delimiter { file, found: "tabs", expected: "commas", flag: "tab" }
@@ -575,7 +602,7 @@ mod tests {
             assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
         }
-        assert_eq!(errors.len(), 32, "one of each");
+        assert_eq!(errors.len(), 34, "one of each");
     }
 
     #[test]

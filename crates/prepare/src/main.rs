@@ -182,6 +182,8 @@ fn option(name: &str, choice: &Choice) -> Arg {
     match choice.kind {
         ChoiceKind::Flag => arg.action(ArgAction::SetTrue),
         ChoiceKind::Integer | ChoiceKind::Number => arg.value_name("N"),
+        ChoiceKind::Range => arg.value_name("FIRST..LAST"),
+        ChoiceKind::Table => arg.value_name("TABLE[:ID]"),
         ChoiceKind::Text if choice.one_of.is_empty() => arg.value_name("TEXT"),
         ChoiceKind::Text => arg.value_parser(PossibleValuesParser::new(choice.one_of.clone())),
     }
@@ -234,7 +236,7 @@ fn common(command: Command) -> Command {
         )
         .arg(
             Arg::new("rollup").long("rollup").value_name("KIND=RULE|FILE").action(ArgAction::Append)
-                .help("Replace the codes of a kind by their groups: icd3, icd_chapter, atc1 to atc5, or a file that maps them, such as CCS"),
+                .help("Replace the codes of a kind by their groups: icd3, icd_chapter, atc1 to atc5, a file that maps them, such as CCS; ancestors:CLASS of omop, parents of meds"),
         )
         .arg(
             Arg::new("rollup-unmapped").long("rollup-unmapped").value_parser(["keep", "drop", "group"])
@@ -247,7 +249,7 @@ fn common(command: Command) -> Command {
         )
         .arg(
             Arg::new("labels").long("labels").value_name("FILE")
-                .help("Join these labels: a table with encounter_id and a column of true and false per label"),
+                .help("Join these labels: a table with encounter_id, a column of true and false per label, and perhaps prediction_time"),
         )
         .arg(number("limit").help("Use only the first N encounters").value_parser(value_parser!(i64).range(1..)))
         .arg(number("min-cell").help("Hide counts from 1 to N-1, and counts that reveal them by subtraction"))
@@ -493,6 +495,12 @@ fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u6
         let labels = label_rows(summary, min_cell);
         text += &format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], labels));
     }
+    if !summary.labels_unknown.is_empty() {
+        let unknown = summary.unknown(min_cell);
+        let rows =
+            unknown.map(|(label, reason, count)| vec![label.into(), reason.replace('_', " "), shown(count)]);
+        text += &format!("\n{}", terminal::table(&["label", "unknown because", "encounters"], rows));
+    }
     text += &warnings(summary, min_cell);
     if request.settings.split_by == gct::split::By::Encounter {
         text += "\nThese rules split by encounter: train with --set split.by=encounter\n";
@@ -614,6 +622,11 @@ fn warnings(summary: &Summary, min_cell: u64) -> String {
     for found in &summary.unreadable {
         let (rows, first) = (shown(cell(found.rows, min_cell)), terminal::visible(&found.first));
         text += &format!("\n{rows} rows left out, the first: {first}\n");
+    }
+    for rollup in summary.rollups.iter().filter(|rollup| rollup.ties.is_some_and(|ties| ties > 0)) {
+        let (kind, ties) = (rollup.kind.name(), shown(cell(rollup.ties.unwrap_or(0), min_cell)));
+        text +=
+            &format!("\n{ties} codes of {kind} have several nearest groups; the first by name was taken\n");
     }
     for column in &summary.label_columns_ignored {
         let column = terminal::visible(column);

@@ -59,6 +59,47 @@ pub struct Description {
     /// Another value of an option that all sources have, where this source wants one.
     #[serde(default)]
     pub defaults: toml::Table,
+    /// Rollups by what its tables say of codes, chosen by `--rollup KIND=NAME` or `KIND=NAME:WORD`.
+    #[serde(default)]
+    pub rollups: BTreeMap<String, Hierarchy>,
+    /// What its events have instead of a time, if they have none.
+    pub timeless: Option<String>,
+}
+
+/// A rollup by what the tables of a source say of codes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hierarchy {
+    /// How it is asked for, for messages.
+    pub expects: String,
+    /// The query that has the groups of codes, if not the one of its own name: `code`, `group_code`,
+    /// `description` and `distance`. It can speak of `$kind`, of `$word`, and of `source_events`.
+    pub query: Option<String>,
+    /// The tables that must be there.
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// Whether it makes no sense without a word after its name.
+    #[serde(default)]
+    pub needs_word: bool,
+    /// What to do with a code that has several groups at the least distance.
+    pub several: Several,
+}
+
+impl Hierarchy {
+    /// The file of its query.
+    pub(crate) fn file(&self, name: &str) -> String {
+        format!("{}.sql", self.query.as_deref().unwrap_or(name))
+    }
+}
+
+/// What to do with a code that has several groups at the least distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Several {
+    /// Take the first by name, and count the code.
+    First,
+    /// Refuse to choose.
+    Refuse,
 }
 
 /// Records that are no tables, and that the program knows how to make into some.
@@ -131,6 +172,8 @@ pub enum ColumnKind {
     Day,
     /// True or false.
     Boolean,
+    /// A list of texts; one text is a list of one.
+    Texts,
 }
 
 impl ColumnKind {
@@ -143,6 +186,7 @@ impl ColumnKind {
             ColumnKind::Number => "a number",
             ColumnKind::Time | ColumnKind::Day => "a date or time",
             ColumnKind::Boolean => "true or false",
+            ColumnKind::Texts => "a list of texts",
         }
     }
 }
@@ -167,8 +211,11 @@ impl TryFrom<ColumnText> for Column {
             "time" => ColumnKind::Time,
             "day" => ColumnKind::Day,
             "boolean" => ColumnKind::Boolean,
+            "texts" => ColumnKind::Texts,
             other => {
-                return Err(format!("`{other}` is not id, text, integer, number, time, day or boolean"));
+                return Err(format!(
+                    "`{other}` is not id, text, integer, number, time, day, boolean or texts"
+                ));
             }
         };
         Ok(Column { kind, optional: first.ends_with('?'), aliases: words.map(str::to_owned).collect() })
@@ -196,6 +243,8 @@ pub struct Choice {
     pub words: BTreeMap<String, String>,
     /// A number must be above it.
     pub above: Option<f64>,
+    /// A query on the source's tables for the parts that a table has, of an option that names one.
+    pub parts_sql: Option<String>,
 }
 
 impl Choice {
@@ -217,6 +266,11 @@ pub enum ChoiceKind {
     Number,
     /// Text.
     Text,
+    /// Two whole numbers, the smaller first: `1..365`. In SQL it is a list of the two.
+    Range,
+    /// Where the table with the name of the option is, and which part of it is meant: `cohorts.csv:5`. In SQL
+    /// it is the part, or an empty text for all of them.
+    Table,
 }
 
 /// The files of a source that comes with the program; the queries of another one where it has its own tables
@@ -250,14 +304,17 @@ struct Files {
     with: &'static [(&'static str, &'static str)],
 }
 
+/// The query for labels whose names the data have.
+const LABELS: &str = "labels.sql";
+
 /// The sources that come with the program, in the order in which they are listed.
 static BUILTIN: &[Files] = &[
     builtin!("eicu"),
     builtin!("mimic4", with = "spans.sql" "visits.sql"),
     builtin!("mimic3", queries = "mimic4", with = "spans.sql" "visits.sql"),
-    builtin!("meds", with = "code_kinds.sql" "kinds.csv" "visits.sql"),
+    builtin!("meds", with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "visits.sql"),
     builtin!("synthea", links = "links.sql"),
-    builtin!("omop", with = "visits.sql"),
+    builtin!("omop", with = "ancestors.sql" "labels.sql" "visits.sql"),
     builtin!("claims", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),
     builtin!("fhir", links = "links.sql", with = "conditions.sql" "treatments.sql" "visits.sql"),
     builtin!("events", links = "links.sql", with = "kinds.csv" "known_kinds.sql"),
@@ -298,7 +355,10 @@ impl Source {
         for file in description.tables.values().filter_map(|table| table.builtin.as_ref()) {
             builtin.push((file.clone(), text(&folder.join(file))?));
         }
-        for file in description.views.iter().map(|view| format!("{view}.sql")) {
+        let views = description.views.iter().map(|view| format!("{view}.sql"));
+        let rollups = description.rollups.iter().map(|(name, rollup)| rollup.file(name));
+        let labels = folder.join(LABELS).exists().then(|| LABELS.to_owned());
+        for file in views.chain(rollups).chain(labels) {
             let sql = text(&folder.join(&file))?;
             builtin.push((file, sql));
         }
@@ -313,6 +373,11 @@ impl Source {
             links: if links.exists() { Some(text(&links)?) } else { None },
             builtin,
         })
+    }
+
+    /// The query for labels whose names the data have, if the source has one: a row per encounter and label.
+    pub(crate) fn labels(&self) -> Option<&str> {
+        self.builtin.iter().find(|(name, _)| name == LABELS).map(|(_, text)| text.as_str())
     }
 
     /// The text of a table or view that comes with the source.
@@ -341,6 +406,15 @@ pub enum Value {
     Number(f64),
     /// Text.
     Text(String),
+    /// Two whole numbers, the smaller first.
+    Range(u32, u32),
+    /// Where a table is, if not where the others are, and which part of it is meant, if not all.
+    Table {
+        /// Its path, or its name among the others.
+        path: Option<String>,
+        /// The part.
+        part: Option<String>,
+    },
 }
 
 impl Value {
@@ -370,6 +444,11 @@ impl Value {
                 let words: Vec<&str> = choice.words.keys().map(String::as_str).collect();
                 refuse(format!("whole numbers, or {}, with commas between them", words.join(", ")))
             })?),
+            ChoiceKind::Range => range(text).ok_or_else(|| {
+                refuse("two whole numbers with .. between them, the smaller one first, as 1..365".into())
+            })?,
+            ChoiceKind::Table => table(text)
+                .ok_or_else(|| refuse("a table or its path, or :NUMBER for a part of it, or both".into()))?,
         })
     }
 
@@ -383,6 +462,8 @@ impl Value {
             Value::Integer(number) => number.to_string(),
             Value::Number(number) => format!("CAST({number:?} AS DOUBLE)"),
             Value::Text(text) => quoted(text),
+            Value::Range(first, last) => format!("make_array({first}, {last})"),
+            Value::Table { part, .. } => quoted(part.as_deref().unwrap_or_default()),
         }
     }
 
@@ -394,8 +475,32 @@ impl Value {
             Value::Integer(number) => (*number).into(),
             Value::Number(number) => (*number).into(),
             Value::Text(text) => text.as_str().into(),
+            Value::Range(first, last) => format!("{first}..{last}").into(),
+            Value::Table { path, part } => {
+                let part = part.as_ref().map(|part| format!(":{part}"));
+                [path.clone(), part].into_iter().flatten().collect::<String>().into()
+            }
         }
     }
+}
+
+/// Two whole numbers with two points between them, the smaller first.
+fn range(text: &str) -> Option<Value> {
+    let (first, last) = text.split_once("..")?;
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first <= last).then_some(Value::Range(first, last))
+}
+
+/// A table and a part of it: `cohorts.csv`, `cohorts.csv:5`, `:5`, `5`.
+fn table(text: &str) -> Option<Value> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (path, part) = match text.rsplit_once(':') {
+        Some((path, part)) if is_number(part) => (path, Some(part)),
+        None if is_number(text) => ("", Some(text)),
+        _ => (text, None),
+    };
+    let [path, part] = [Some(path), part].map(|text| text.filter(|text| !text.is_empty()).map(str::to_owned));
+    (path.is_some() || part.is_some()).then_some(Value::Table { path, part })
 }
 
 /// A list of whole numbers and words that stand for some, as numbers with commas between them.
@@ -426,6 +531,34 @@ mod tests {
     }
 
     #[test]
+    fn a_range_has_its_smaller_number_first() {
+        assert_eq!(range("1..365"), Some(Value::Range(1, 365)));
+        assert_eq!(range(" 0 .. 0 "), Some(Value::Range(0, 0)));
+        for wrong in ["365..1", "1-365", "1", "..", "-1..5", "1..x"] {
+            assert_eq!(range(wrong), None, "{wrong}");
+        }
+        assert_eq!(Value::Range(1, 365).sql(), "make_array(1, 365)");
+    }
+
+    #[test]
+    fn a_table_can_have_a_part() {
+        for (text, path, part) in [
+            ("cohorts.csv", Some("cohorts.csv"), None),
+            ("cohorts.csv:5", Some("cohorts.csv"), Some("5")),
+            (":5", None, Some("5")),
+            ("5", None, Some("5")),
+            ("s3://a/b", Some("s3://a/b"), None),
+            ("s3://a/b:7", Some("s3://a/b"), Some("7")),
+        ] {
+            let [path, part] = [path, part].map(|text| text.map(str::to_owned));
+            assert_eq!(table(text), Some(Value::Table { path, part }), "{text}");
+        }
+        assert_eq!(table(""), None);
+        assert_eq!(table("cohorts.csv:5").unwrap().json(), "cohorts.csv:5");
+        assert_eq!(table("x").unwrap().sql(), "''");
+    }
+
+    #[test]
     fn a_column_says_what_it_holds_and_how_else_it_is_called() {
         let column = Column::try_from(ColumnText("id? hadm_id visit_id".into())).unwrap();
         let aliases = vec!["hadm_id".to_owned(), "visit_id".to_owned()];
@@ -440,6 +573,12 @@ mod tests {
         for source in sources {
             for view in &source.description.views {
                 source.builtin_text(&format!("{view}.sql")).unwrap();
+            }
+            for (name, rollup) in &source.description.rollups {
+                source.builtin_text(&rollup.file(name)).unwrap();
+                for table in &rollup.tables {
+                    assert!(source.description.tables.contains_key(table), "{name}: {table}");
+                }
             }
             for table in &source.description.any_of {
                 assert!(source.description.tables[table].optional, "{table}");

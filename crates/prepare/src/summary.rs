@@ -59,6 +59,8 @@ pub struct Summary {
     pub codes_per_encounter: PerKind<f64>,
     /// Of each label: its name, positives, and in how many encounters it is known.
     pub labels: Vec<(String, u64, u64)>,
+    /// Why labels are not known, where the source says so: label, reason, and in how many encounters.
+    pub labels_unknown: Vec<(String, String, u64)>,
     /// Labels that the user gave and that are of no encounter.
     pub labels_unmatched: u64,
     /// Columns of the user's labels that are an index of pandas and no label.
@@ -98,18 +100,24 @@ pub struct RollupCounts {
     pub groups: u64,
     /// Events of codes that are in no group.
     pub events_unmapped: u64,
+    /// Codes with several nearest groups, where the source's tables have them; the first by name was taken.
+    pub ties: Option<u64>,
 }
 
 impl RollupCounts {
     fn json(&self, min_cell: u64) -> Value {
         let count = |count: u64| shown_json(cell(count, min_cell));
-        json!({
+        let mut counts = json!({
             "kind": self.kind,
             "rule": self.rule,
             "codes_mapped": count(self.codes_mapped),
             "codes_unmapped": count(self.codes_unmapped),
             "groups": count(self.groups),
-        })
+        });
+        if let Some(ties) = self.ties {
+            counts["ties"] = count(ties);
+        }
+        counts
     }
 }
 
@@ -250,6 +258,7 @@ impl Summary {
             "labels_known": self.labels.iter()
                 .map(|(name, _, known)| (name.clone(), part(*known, self.encounters_kept)))
                 .collect::<serde_json::Map<_, _>>(),
+            "labels_unknown": self.labels_unknown_json(min_cell),
             "labels_unmatched": count(self.labels_unmatched),
             "label_columns_ignored": self.label_columns_ignored,
             "subjects": count(self.subjects),
@@ -259,6 +268,27 @@ impl Summary {
             "ends_left_out": count(self.ends_left_out),
             "bucketed_labs": count(self.bucketed_labs),
         })
+    }
+
+    /// Why a label is not known, with counts. All of a label are hidden if one is too small: it could be had by
+    /// subtraction.
+    pub fn unknown(&self, min_cell: u64) -> impl Iterator<Item = (&str, &str, Result<u64, String>)> {
+        let is_small = move |label: &str| {
+            let mut own = self.labels_unknown.iter().filter(|(of, ..)| of == label);
+            own.any(|(_, _, count)| cell(*count, min_cell).is_err())
+        };
+        self.labels_unknown.iter().map(move |(label, reason, count)| {
+            let count = if is_small(label) { Err("hidden".into()) } else { Ok(*count) };
+            (label.as_str(), reason.as_str(), count)
+        })
+    }
+
+    fn labels_unknown_json(&self, min_cell: u64) -> Value {
+        let mut labels = json!({});
+        for (label, reason, count) in self.unknown(min_cell) {
+            labels[label][reason] = shown_json(count);
+        }
+        labels
     }
 
     /// Encounters read. Hidden if one rule's count is: it could be had by subtraction.

@@ -4,7 +4,7 @@ SELECT
     CAST(given.subject_id AS VARCHAR) AS subject_id,
     given.start,
     given."end",
-    given.prediction_time,
+    $prediction_time AS prediction_time,
     given.part,
     given.from_table,
     CASE

@@ -23,6 +23,7 @@ SELECT
         WHEN kind IS NULL OR kind NOT IN ('context', 'diagnosis', 'treatment', 'lab') THEN 'unknown_kind'
         WHEN code IS NULL OR code = '' THEN 'no_code'
         WHEN octet_length(code) > 1000 THEN 'code_too_long'
+        $after_prediction
     END AS dropped
 FROM (
     SELECT
@@ -34,6 +35,8 @@ FROM (
         note,
         dropped,
         CAST(numeric_value AS DOUBLE) AS value
+        $time
     FROM (SELECT encounter_id, kind, code, $columns FROM source_events)
 ) AS given
+$join_times
 $where

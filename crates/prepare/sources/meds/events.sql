@@ -11,19 +11,19 @@ WITH spans AS (
 ),
 recorded AS (
     SELECT
-        subject_id, time, CAST(visit_id AS VARCHAR) AS visit, data.code, numeric_value, kind, description,
+        subject_id, time, CAST(visit_id AS VARCHAR) AS visit, data.code, numeric_value, kind, description, is_withheld,
         arrow_cast(time, 'Int64') / 2592000000000 AS span
     FROM data
     LEFT JOIN code_kinds ON data.code = code_kinds.code
 ),
 -- An event belongs to the visit that it names, or else to the one that goes on at its time.
 placed AS (
-    SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description
+    SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description, is_withheld
     FROM recorded
     LEFT JOIN visits ON recorded.subject_id = visits.subject_id AND recorded.visit = visits.visit
     WHERE $encounters = 'visit' AND recorded.visit IS NOT NULL
     UNION ALL
-    SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description
+    SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description, is_withheld
     FROM recorded
     LEFT JOIN spans
         ON recorded.subject_id = spans.subject_id
@@ -33,14 +33,17 @@ placed AS (
 )
 SELECT
     encounter_id,
-    kind,
+    CASE kind WHEN 'vital' THEN 'lab' ELSE kind END AS kind,
     code,
+    time,
     description,
     numeric_value,
     CASE
         WHEN time IS NULL THEN 'no_time'
         WHEN kind IS NULL THEN 'other_code'
-        WHEN kind IN ('admission', 'discharge') THEN 'visit_boundary'
+        WHEN kind IN ('admission', 'discharge', 'icu_admission', 'icu_discharge') THEN 'visit_boundary'
+        WHEN is_withheld THEN 'not_given'
+        WHEN kind = 'vital' AND $vitals = 'drop' THEN 'vital'
         WHEN encounter_id IS NULL THEN CASE $per WHEN 'label' THEN 'no_label' ELSE 'no_encounter' END
         WHEN time > prediction_time THEN 'after_prediction'
     END AS dropped,

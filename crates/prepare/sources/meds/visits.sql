@@ -1,9 +1,14 @@
 -- The encounters, and where they lie in time. Those of one subject do not overlap: one ends where the next begins.
 WITH boundaries AS (
-    SELECT subject_id, time, bool_or(kind = 'admission') AS begins, bool_or(kind = 'discharge') AS ends
+    SELECT
+        subject_id, time,
+        bool_or(kind IN ('admission', 'icu_admission')) AS begins,
+        bool_or(kind IN ('discharge', 'icu_discharge')) AS ends
     FROM data
     JOIN code_kinds ON data.code = code_kinds.code
-    WHERE $encounters = 'admission' AND kind IN ('admission', 'discharge') AND time IS NOT NULL
+    WHERE time IS NOT NULL
+        AND ($encounters = 'admission' AND kind IN ('admission', 'discharge')
+            OR $encounters = 'icu' AND kind IN ('icu_admission', 'icu_discharge'))
     GROUP BY subject_id, time
 ),
 following AS (

@@ -96,6 +96,8 @@ SELECT
     code,
     description,
     numeric_value,
+    -- When it is known: what is billed at discharge, a day when it is over.
+    CASE WHEN is_billed THEN discharge WHEN is_day THEN time + INTERVAL '1 day' ELSE time END AS time,
     from_table,
     CASE
         WHEN wrong IS NOT NULL THEN wrong

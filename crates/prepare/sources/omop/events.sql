@@ -54,6 +54,7 @@ chosen AS (
         recorded.day,
         from_table,
         nullif(CASE $concepts WHEN 'standard' THEN concept_id ELSE source_concept_id END, 0) AS concept_id,
+        nullif(concept_id, 0) AS standard_id,
         source_value,
         value_as_number,
         CASE WHEN value_as_number IS NULL THEN nullif(value_as_concept_id, 0) END AS value_id
@@ -91,6 +92,10 @@ SELECT
     CASE WHEN value IS NULL THEN code ELSE code || '=' || value END AS code,
     CASE WHEN value IS NULL THEN name ELSE concat(coalesce(name, code), ': ', value_name) END AS description,
     value_as_number AS numeric_value,
+    -- Of a day without a time of day it is only known that it is over when the next one begins.
+    CASE WHEN time = date_trunc('day', time) THEN time + INTERVAL '1 day' ELSE time END AS time,
+    -- What ancestors are looked up by; a lab with a result has none.
+    CASE WHEN value IS NULL THEN standard_id END AS standard_id,
     from_table,
     CASE
         WHEN code IS NULL THEN 'unmapped'

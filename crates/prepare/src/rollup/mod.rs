@@ -9,6 +9,9 @@ mod rules;
 /// Files that map codes to groups.
 mod mapping;
 
+/// Groups that the tables of the source know.
+mod hierarchy;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, nearest};
 use crate::settings::Settings;
+use crate::source::Source;
+pub(crate) use hierarchy::{Chosen, Groups, Nearest};
 use mapping::Mapping;
 use rules::Rule;
 
@@ -51,14 +56,19 @@ pub(crate) struct Rollup {
 enum By {
     Rule(Rule),
     File(Mapping),
+    Source(Chosen),
 }
 
 impl Rollup {
     /// The rollups that settings ask for. Reads their files.
-    pub(crate) fn all(settings: &Settings) -> Result<Vec<Self>> {
+    pub(crate) fn all(settings: &Settings, source: &Source) -> Result<Vec<Self>> {
         let given =
             CodeKind::ALL.into_iter().filter_map(|kind| Some((kind, settings.rollup[kind].as_ref()?)));
-        given.map(|(kind, rule)| Rollup::read(kind, rule)).collect()
+        let rollup = |(kind, rule): (CodeKind, &String)| match Chosen::of(kind, rule, source)? {
+            Some(chosen) => Ok(Rollup { kind, rule: rule.clone(), by: By::Source(chosen) }),
+            None => Rollup::read(kind, rule),
+        };
+        given.map(rollup).collect()
     }
 
     fn read(kind: CodeKind, rule: &str) -> Result<Self> {
@@ -70,11 +80,20 @@ impl Rollup {
         Ok(Rollup { kind, rule: rule.into(), by })
     }
 
-    /// The group of a code, if the rollup maps it.
+    /// The kind and what the source's tables are asked for, if they know the groups.
+    pub(crate) fn chosen(&self) -> Option<(CodeKind, &Chosen)> {
+        match &self.by {
+            By::Source(chosen) => Some((self.kind, chosen)),
+            By::Rule(_) | By::File(_) => None,
+        }
+    }
+
+    /// The group of a code, if the rollup maps it. Those that the source's tables know are not known here.
     pub(crate) fn group(&self, code: &str) -> Option<Group> {
         match &self.by {
             By::Rule(rule) => rule.group(code),
             By::File(mapping) => mapping.group(code),
+            By::Source(_) => None,
         }
     }
 
@@ -82,7 +101,7 @@ impl Rollup {
     /// since rare ones must not be disclosed.
     pub(crate) fn mapping(&self) -> Option<BTreeMap<String, String>> {
         match &self.by {
-            By::Rule(_) => None,
+            By::Rule(_) | By::Source(_) => None,
             By::File(mapping) => Some(mapping.table()),
         }
     }

@@ -5,9 +5,9 @@ use datafusion::dataframe::DataFrame;
 
 use super::input::{Query, queries};
 use super::{Steps, add};
-use crate::engine::single;
+use crate::engine::{Engine, single, text_counts};
 use crate::error::{Error, Result};
-use crate::sql::{filled, named};
+use crate::sql::{filled, named, quoted};
 use crate::summary::{self, Summary};
 use crate::tables;
 
@@ -16,11 +16,13 @@ const FIXED: [&str; 8] =
     ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped", "from_table"];
 
 /// Names that a user's labels cannot have beside those.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 11] = [
     "end",
     "dropped",
     "links",
     "given_id",
+    "own_id",
+    "label_time",
     "from_table",
     "all_events",
     "known_events",
@@ -58,6 +60,10 @@ impl Steps<'_> {
                 continue;
             }
             check_columns(&query, &frame)?;
+            if query.name == "labels" {
+                self.keep_labels(frame).await?;
+                continue;
+            }
             if query.name == "encounters" {
                 self.labels = labels(&query, &frame)?;
             }
@@ -65,6 +71,43 @@ impl Steps<'_> {
             self.engine.view(&format!("source_{}", query.name), frame)?;
         }
         Ok(())
+    }
+
+    /// Keeps the labels whose names the data have, unless the options ask for none.
+    async fn keep_labels(&mut self, frame: DataFrame) -> Result<()> {
+        self.has_own_labels = !Engine::tables_of(frame.clone())?.is_empty();
+        match self.has_own_labels {
+            true => self.engine.keep("making labels", "source_labels", frame).await,
+            false => Ok(()),
+        }
+    }
+
+    /// A column per label whose name the data have, as the table `own_labels`; their names.
+    async fn own_labels(&self) -> Result<Vec<String>> {
+        if !self.has_own_labels {
+            return Ok(vec![]);
+        }
+        let names = include_str!("../../steps/label_names.sql");
+        let names = text_counts(&self.engine.query("reading labels", names).await?);
+        let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+        let is_taken = |name: &&String| {
+            let fixed = FIXED.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
+            name.is_empty() || fixed || self.labels.contains(name) || gct::dataset::is_fixed_column(name)
+        };
+        if let Some(name) = names.iter().find(is_taken) {
+            return Err(Error::Source {
+                path: self.request.source.path.replace("source.toml", "labels.sql"),
+                problem: format!("a label cannot be called `{name}`"),
+            });
+        }
+        let column = |name: &String| {
+            format!(", bool_or(value) FILTER (WHERE label = {}) AS {}", quoted(name), named(name))
+        };
+        let columns: String = names.iter().map(column).collect();
+        let sql = filled(include_str!("../../steps/own_labels.sql"), &[("labels", &columns)]);
+        let frame = self.engine.sql(&sql).await?;
+        self.engine.keep("making labels", "own_labels", frame).await?;
+        Ok(names)
     }
 
     /// Columns of a relation, with what stands in for those that it does not have.
@@ -81,7 +124,13 @@ impl Steps<'_> {
     pub(super) async fn encounters(&mut self, summary: &mut Summary) -> Result<()> {
         let own = after_commas(&self.labels);
         let columns = self.columns("source_encounters", &OPTIONAL).await? + &own;
-        let (mut labels, mut join_labels) = (own, "");
+        let (mut labels, mut join_labels, mut time) = (own, String::new(), "given.prediction_time");
+        let found = self.own_labels().await?;
+        if !found.is_empty() {
+            labels += &after_commas(&found);
+            self.labels.extend(found);
+            join_labels += include_str!("../../steps/join_own_labels.sql");
+        }
         if let Some(file) = &self.request.settings.labels {
             let differences = &self.request.differences;
             let given =
@@ -89,7 +138,11 @@ impl Steps<'_> {
             labels += &after_commas(&given.names);
             self.labels.extend(given.names);
             summary.label_columns_ignored = given.ignored;
-            join_labels = include_str!("../../steps/join_labels.sql");
+            join_labels += include_str!("../../steps/join_labels.sql");
+            self.has_label_times = given.has_times;
+            if given.has_times {
+                time = "least(given.prediction_time, given_labels.label_time)";
+            }
         }
         let limit = match self.request.settings.limit {
             Some(limit) => format!("ORDER BY encounter_id LIMIT {limit}"),
@@ -97,7 +150,13 @@ impl Steps<'_> {
         };
         let sql = filled(
             include_str!("../../steps/encounters.sql"),
-            &[("columns", &columns), ("labels", &labels), ("limit", &limit), ("join_labels", join_labels)],
+            &[
+                ("columns", &columns),
+                ("labels", &labels),
+                ("limit", &limit),
+                ("join_labels", &join_labels),
+                ("prediction_time", time),
+            ],
         );
         let frame = self.engine.sql(&sql).await?;
         self.engine.keep("reading encounters", "encounters", frame).await?;
@@ -171,6 +230,7 @@ fn check_columns(query: &Query<'_>, frame: &DataFrame) -> Result<()> {
     let wanted: &[&str] = match query.name {
         "encounters" => &["encounter_id", "subject_id"],
         "events" => &["encounter_id", "kind", "code"],
+        "labels" => &["encounter_id", "label", "value", "note"],
         _ => &["encounter_id", "cause", "effect"],
     };
     let found: Vec<&str> = frame.schema().fields().iter().map(|field| field.name().as_str()).collect();

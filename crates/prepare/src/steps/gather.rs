@@ -8,7 +8,7 @@ use gct::record::{Code, CodeKind, PerKind};
 use super::encounters::{NO_TEXT, Optional};
 use super::{Numbering, Steps, add};
 use crate::engine::{as_text, single};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sql::filled;
 use crate::summary::Summary;
 
@@ -23,6 +23,14 @@ const OPTIONAL: [Optional; 5] = [
     ("note", NO_TEXT),
     ("from_table", NO_TEXT),
 ];
+
+/// The time of an event, where labels have a moment of prediction.
+const TIME: &str = ", arrow_cast(time, 'Timestamp(Microsecond, None)') AS time";
+
+/// The rules that drop what is not known at the moment of prediction. Context is what is known of the patient
+/// and the visit, and often has no time.
+const AFTER_PREDICTION: &str = "WHEN time > label_time THEN 'after_prediction' \
+    WHEN time IS NULL AND label_time IS NOT NULL AND kind <> 'context' THEN 'no_time'";
 
 /// No links, with the type that links have.
 const NO_LINKS: &str = "arrow_cast(NULL, 'List(Struct(\"cause\": UInt32, \"effect\": UInt32))')";
@@ -43,9 +51,41 @@ impl Steps<'_> {
             Some(_) => "WHERE given.encounter_id IN (SELECT encounter_id FROM encounters)",
             None => "",
         };
-        let parts = [("columns", columns.as_str()), ("where", limited)];
+        let [time, join_times, after_prediction] = match self.has_label_times {
+            true => {
+                self.check_times(&source)?;
+                [TIME, include_str!("../../steps/join_times.sql"), AFTER_PREDICTION]
+            }
+            false => ["", "", ""],
+        };
+        // What is dropped by the time of a label is dropped last.
+        let columns = if self.has_label_times { columns + ", time" } else { columns };
+        let parts = [
+            ("columns", columns.as_str()),
+            ("where", limited),
+            ("time", time),
+            ("join_times", join_times),
+            ("after_prediction", after_prediction),
+        ];
         let events = self.engine.sql(&filled(include_str!("../../steps/events.sql"), &parts)).await?;
         self.engine.view("events", events)
+    }
+
+    /// Refuses moments of prediction for events that have no time.
+    fn check_times(&self, events: &DataFrame) -> Result<()> {
+        let times = events.schema().fields().iter().find(|field| field.name() == "time");
+        match times {
+            Some(field) if field.data_type().is_temporal() => Ok(()),
+            Some(field) => Err(Error::Source {
+                path: self.request.source.path.replace("source.toml", "events.sql"),
+                problem: format!("column `time` must be a timestamp, not {}", field.data_type()),
+            }),
+            None => Err(Error::NoTimes {
+                file: self.request.settings.labels.clone().unwrap_or_default(),
+                of: self.request.source.name.clone(),
+                instead: self.request.source.description.timeless.clone(),
+            }),
+        }
     }
 
     /// Every code that any event has, numbered within its kind; and how many events were dropped.

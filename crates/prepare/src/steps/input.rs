@@ -2,21 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
+use gct::record::CodeKind;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, as_text};
 use crate::error::{Error, Result};
 use crate::fhir;
 use crate::files::InputFiles;
+use crate::rollup::{Chosen, Rollup};
 use crate::settings::Request;
 use crate::source::{Choice, ChoiceKind, Flatten, Source, Value};
 use crate::sql::substitute;
 use crate::summary::{Summary, TableCounts};
-use crate::tables::{self, Tables};
+use crate::tables::{self, Differences, Tables};
 
 /// A query of a source.
 pub(super) struct Query<'a> {
@@ -50,7 +52,23 @@ pub(super) fn queries(source: &Source) -> Result<Vec<Query<'_>>> {
     queries.push(query("encounters", source.encounters.as_str(), false));
     queries.push(query("events", source.events.as_str(), false));
     queries.extend(source.links.as_deref().map(|links| query("links", links, false)));
+    queries.extend(source.labels().map(|labels| query("labels", labels, false)));
     Ok(queries)
+}
+
+/// The query of a rollup by what the source's tables say of codes, and the values that it can speak of.
+pub(super) fn groups<'a>(
+    source: &'a Source,
+    kind: CodeKind,
+    chosen: &Chosen,
+    values: &BTreeMap<String, Value>,
+) -> Result<(Query<'a>, BTreeMap<String, Value>)> {
+    let file = source.description.rollups[&chosen.name].file(&chosen.name);
+    let sql = source.builtin_text(&file)?;
+    let file = format!("{}{file}", source.path.trim_end_matches("source.toml"));
+    let word = chosen.word.clone().map_or(Value::Null, Value::Text);
+    let own = [("kind".to_owned(), Value::Text(kind.name().into())), ("word".to_owned(), word)];
+    Ok((Query { name: "groups", file, sql, is_view: false }, merged(values, &own.into())))
 }
 
 async fn plan(
@@ -75,18 +93,28 @@ pub(super) struct Input {
 }
 
 /// Reads the tables that the source's queries need.
-pub(super) async fn read(engine: &Engine<'_>, request: &Request, summary: &mut Summary) -> Result<Input> {
+pub(super) async fn read(
+    engine: &Engine<'_>,
+    request: &Request,
+    rollups: &[Rollup],
+    summary: &mut Summary,
+) -> Result<Input> {
     let files = InputFiles::list(&engine.context, &request.input).await?;
     tables::outline(engine, &request.source)?;
     let files = match request.source.description.flatten {
-        Some(Flatten::Fhir) => flatten(engine, request, files, summary).await?,
+        Some(Flatten::Fhir) => flatten(engine, request, rollups, files, summary).await?,
         None => files,
     };
-    let mut tables = Tables::new(engine, &request.source, files, &request.differences).await?;
+    let differences = located(request)?;
+    let mut tables = Tables::new(engine, &request.source, files, &differences).await?;
     let presence = tables.presence().await?;
     let options = found_options(engine, request, &mut tables, &presence).await?;
     let values = merged(&options, &presence);
-    tables.read(&needed_tables(engine, request, &values).await?, &values).await?;
+    for (_, chosen) in rollups.iter().filter_map(Rollup::chosen) {
+        tables.require(&request.source.description.rollups[&chosen.name].tables).await?;
+    }
+    tables.read(&needed_tables(engine, request, rollups, &values).await?, &values).await?;
+    check_parts(engine, request, &values).await?;
     let found = tables.finish().await?;
     summary.tables = found.rows.into_iter().map(|(name, rows)| (name, TableCounts::new(rows))).collect();
     summary.count_unreadable(found.unreadable);
@@ -97,17 +125,58 @@ pub(super) async fn read(engine: &Engine<'_>, request: &Request, summary: &mut S
     }
 }
 
+/// How the user's tables differ from what is expected, with those that options name.
+fn located(request: &Request) -> Result<Differences> {
+    let mut differences = request.differences.clone();
+    for (name, value) in &request.options {
+        let Value::Table { path: Some(path), .. } = value else { continue };
+        if let Some(other) = differences.tables.insert(name.clone(), path.clone()) {
+            let (value, allowed) =
+                (format!("{name}={other}"), format!("one path for it: --{name} has another"));
+            return Err(Error::Choice { name: "table".into(), value, allowed });
+        }
+    }
+    Ok(differences)
+}
+
+/// Refuses a part of a table that the table does not have.
+async fn check_parts(engine: &Engine<'_>, request: &Request, values: &BTreeMap<String, Value>) -> Result<()> {
+    for (name, choice) in &request.source.description.options {
+        let Some(sql) = &choice.parts_sql else { continue };
+        let Value::Table { part: Some(part), .. } = &request.options[name] else { continue };
+        let frame = plan(engine, &request.source.path, sql, values).await?;
+        let mut known = texts(&engine.run("looking at the tables", frame).await?);
+        if !known.contains(part) {
+            known.sort_by_key(|part| (part.len(), part.clone()));
+            let count = known.len();
+            known.truncate(40);
+            let more = if count > 40 { format!(" and {} more", count - 40) } else { String::new() };
+            let allowed = format!("one of {}{more}", known.join(", "));
+            return Err(Error::Choice { name: name.clone(), value: part.clone(), allowed });
+        }
+    }
+    Ok(())
+}
+
+/// The texts of a column.
+fn texts(found: &[RecordBatch]) -> Vec<String> {
+    let columns: Vec<ArrayRef> = found.iter().map(|batch| as_text(batch.column(0))).collect();
+    let texts = columns.iter().flat_map(|column| column.as_string::<i32>().iter().flatten());
+    texts.map(str::to_owned).collect()
+}
+
 /// Makes tables of records that are none; where these are.
 async fn flatten(
     engine: &Engine<'_>,
     request: &Request,
+    rollups: &[Rollup],
     files: InputFiles,
     summary: &mut Summary,
 ) -> Result<InputFiles> {
     // Which tables there will be is not known yet.
     let all = request.source.description.tables.keys();
     let all = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
-    let needed = needed_tables(engine, request, &merged(&request.options, &all)).await?;
+    let needed = needed_tables(engine, request, rollups, &merged(&request.options, &all)).await?;
     let (flat, found) = fhir::flatten(engine, &request.source, &files, &needed).await?;
     (summary.resources, summary.files_empty) = (found.resources, found.files_empty);
     summary.unreadable = found.unreadable;
@@ -123,6 +192,7 @@ fn merged(options: &BTreeMap<String, Value>, more: &BTreeMap<String, Value>) -> 
 async fn needed_tables(
     engine: &Engine<'_>,
     request: &Request,
+    rollups: &[Rollup],
     values: &BTreeMap<String, Value>,
 ) -> Result<BTreeSet<String>> {
     let description = &request.source.description;
@@ -132,14 +202,22 @@ async fn needed_tables(
     let mut needed = BTreeSet::new();
     for query in queries(&request.source)? {
         let frame = query.plan(engine, values).await?;
-        if query.is_view {
-            engine.outline(query.name, frame.schema().inner().clone())?;
-        }
-        let refuse =
-            |error: DataFusionError| Error::Source { path: query.file, problem: error.strip_backtrace() };
-        needed.extend(Engine::tables_of(frame).map_err(refuse)?);
+        let name = if query.is_view { query.name.to_owned() } else { format!("source_{}", query.name) };
+        engine.outline(&name, frame.schema().inner().clone())?;
+        needed.extend(tables_of(query.file, frame)?);
+    }
+    for (kind, chosen) in rollups.iter().filter_map(Rollup::chosen) {
+        let (query, values) = groups(&request.source, kind, chosen, values)?;
+        let frame = query.plan(engine, &values).await?;
+        needed.extend(tables_of(query.file, frame)?);
     }
     Ok(needed)
+}
+
+/// The tables that the query in a file reads.
+fn tables_of(file: String, frame: DataFrame) -> Result<BTreeSet<String>> {
+    let refuse = |error: DataFusionError| Error::Source { path: file, problem: error.strip_backtrace() };
+    Engine::tables_of(frame).map_err(refuse)
 }
 
 /// The options, with those that a query finds.
@@ -178,5 +256,6 @@ fn found_value(found: &[RecordBatch], choice: &Choice) -> Value {
         ChoiceKind::Integer => text.parse().map_or(Value::Null, Value::Integer),
         ChoiceKind::Number => text.parse().map_or(Value::Null, Value::Number),
         ChoiceKind::Text => Value::Text(text.into()),
+        ChoiceKind::Range | ChoiceKind::Table => Value::parse("", choice, text).unwrap_or(Value::Null),
     }
 }

@@ -46,11 +46,11 @@ use std::path::Path;
 
 use gct::dataset::{Assembly, ENCOUNTERS_PER_PART};
 use gct::job::Job;
-use gct::record::Code;
+use gct::record::{Code, CodeKind};
 
 use crate::engine::{Engine, Progress, text_counts};
 use crate::error::{Error, Result};
-use crate::rollup::Rollup;
+use crate::rollup::{Group, Rollup};
 use crate::settings::Request;
 use crate::source::Value;
 use crate::sql::filled;
@@ -63,7 +63,7 @@ use crate::summary::Summary;
 /// nothing is written.
 pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progress>) -> Result<Summary> {
     check_prior(request, out)?;
-    let rollups = Rollup::all(&request.settings)?;
+    let rollups = Rollup::all(&request.settings, &request.source)?;
     let per_part = request.limits.encounters_per_part.unwrap_or(ENCOUNTERS_PER_PART);
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
     let assembly = assembly.map(|assembly| assembly.with_encounters_per_part(per_part));
@@ -71,7 +71,7 @@ pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progre
     let engine = Engine::new(request.limits.clone(), &beside, job)?;
     let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());
     let mut summary = Summary { source, is_limited, ..Summary::default() };
-    let input = input::read(&engine, request, &mut summary).await?;
+    let input = input::read(&engine, request, &rollups, &mut summary).await?;
     let mut steps = Steps::new(&engine, request, rollups, input);
     steps.relations().await?;
     steps.encounters(&mut summary).await?;
@@ -134,13 +134,30 @@ struct Steps<'a> {
     has_links: bool,
     /// Whether events have values that go into buckets.
     has_values: bool,
+    /// Whether the source has labels whose names the data have.
+    has_own_labels: bool,
+    /// Whether the user's labels say for which moment they are to be predicted.
+    has_label_times: bool,
+    /// The groups that the source's tables have for codes, by kind.
+    groups: Vec<(CodeKind, BTreeMap<String, Group>)>,
 }
 
 impl<'a> Steps<'a> {
     fn new(engine: &'a Engine<'a>, request: &'a Request, rollups: Vec<Rollup>, input: input::Input) -> Self {
         let input::Input { options, values } = input;
-        let (labels, has_links, has_values) = (vec![], false, false);
-        Steps { engine, request, rollups, options, values, labels, has_links, has_values }
+        Steps {
+            engine,
+            request,
+            rollups,
+            options,
+            values,
+            labels: vec![],
+            has_links: false,
+            has_values: false,
+            has_own_labels: false,
+            has_label_times: false,
+            groups: vec![],
+        }
     }
 
     /// How many rows of a table have each value of a column, or what else `count` says of them. No value is

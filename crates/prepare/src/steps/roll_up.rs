@@ -7,10 +7,10 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use gct::record::CodeKind;
 
-use super::{Steps, free_name};
+use super::{Steps, free_name, input};
 use crate::engine::as_text;
 use crate::error::Result;
-use crate::rollup::{Group, Rollup, Unmapped};
+use crate::rollup::{Group, Groups, Nearest, Rollup, Unmapped};
 use crate::sql::{filled, quoted};
 use crate::summary::{RollupCounts, Summary};
 
@@ -38,16 +38,69 @@ struct Rolled {
 
 impl Steps<'_> {
     /// The tally with the group of each code, as the view `rolled`.
-    pub(super) async fn roll_up(&self, summary: &mut Summary) -> Result<()> {
+    pub(super) async fn roll_up(&mut self, summary: &mut Summary) -> Result<()> {
         let mut rows = vec![];
+        let mut of_source = vec![];
         for rollup in &self.rollups {
             let codes = self.recorded(rollup.kind).await?;
-            let (rolled, counts) = roll_up(rollup, self.request.settings.rollup_unmapped, &codes);
-            rows.extend(rolled);
+            let found = self.groups_of_source(rollup, codes.len()).await?;
+            let groups = codes.iter().map(|recorded| match &found {
+                Some(found) => found.of.get(&recorded.code).cloned(),
+                None => rollup.group(&recorded.code),
+            });
+            let groups: Vec<Option<Group>> = groups.collect();
+            let mut counts = count(rollup, &codes, &groups);
+            rows.extend(roll_up(rollup, self.request.settings.rollup_unmapped, &codes, &groups));
+            if let Some(found) = found {
+                counts.ties = Some(found.ties);
+                of_source.push((rollup.kind, found.of));
+            }
             summary.rollups.push(counts);
         }
+        self.groups = of_source;
         self.engine.context.register_batch("rollup", table(&rows))?;
         self.engine.view("rolled", self.engine.sql(include_str!("../../steps/rolled.sql")).await?)
+    }
+
+    /// The groups that the source's tables have for codes, if that is what a rollup asks for.
+    async fn groups_of_source(&self, rollup: &Rollup, codes: usize) -> Result<Option<Groups>> {
+        let Some((kind, chosen)) = rollup.chosen() else { return Ok(None) };
+        let (query, values) = input::groups(&self.request.source, kind, chosen, &self.values)?;
+        self.engine.view("source_groups", query.plan(self.engine, &values).await?)?;
+        let sql = filled(include_str!("../../steps/groups.sql"), &[("kind", &*quoted(kind.name()))]);
+        let mut nearest = Nearest::new();
+        for batch in self.engine.query("looking for groups", &sql).await? {
+            let [codes, groups, descriptions] = [0, 1, 2].map(|column| as_text(batch.column(column)));
+            let [codes, groups, descriptions] =
+                [&codes, &groups, &descriptions].map(|column| column.as_string::<i32>());
+            for row in 0..batch.num_rows() {
+                let description = descriptions.is_valid(row).then(|| descriptions.value(row).to_owned());
+                let group = Group { code: groups.value(row).to_owned(), description };
+                nearest.entry(codes.value(row).to_owned()).or_default().push(group);
+            }
+        }
+        chosen.settle(kind, &rollup.rule, codes, nearest).map(Some)
+    }
+
+    /// The groups that the source's tables have, of codes that not too few encounters of the dataset have:
+    /// others must not be disclosed.
+    pub(super) async fn common_groups(&self) -> Result<Vec<(CodeKind, BTreeMap<String, String>)>> {
+        let settings = &self.request.settings;
+        let least = settings.min_count.max(settings.min_cell).to_string();
+        let mut all = vec![];
+        for (kind, groups) in &self.groups {
+            let parts = [("kind", &*quoted(kind.name())), ("least", &least)];
+            let sql = filled(include_str!("../../steps/common_codes.sql"), &parts);
+            let mut common = BTreeMap::new();
+            for batch in self.engine.query("counting codes", &sql).await? {
+                let codes = as_text(batch.column(0));
+                let known = codes.as_string::<i32>().iter().flatten();
+                let known = known.filter_map(|code| Some((code.to_owned(), groups.get(code)?.code.clone())));
+                common.extend(known);
+            }
+            all.push((*kind, common));
+        }
+        Ok(all)
     }
 
     /// The codes of a kind that events have, in their order.
@@ -69,10 +122,8 @@ impl Steps<'_> {
     }
 }
 
-/// What becomes of the codes of a kind, and the counts of it.
-fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded]) -> (Vec<Rolled>, RollupCounts) {
-    let groups: Vec<Option<Group>> = codes.iter().map(|recorded| rollup.group(&recorded.code)).collect();
-    let counts = count(rollup, codes, &groups);
+/// What becomes of the codes of a kind, which have these groups.
+fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded], groups: &[Option<Group>]) -> Vec<Rolled> {
     let is_taken = |name: &str| {
         codes.iter().any(|recorded| recorded.code == name)
             || groups.iter().flatten().any(|group| group.code == name)
@@ -90,9 +141,9 @@ fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded]) -> (Vec<Roll
         let Group { code: group, description } = group;
         Rolled { kind: rollup.kind, code: recorded.code.clone(), group, description, is_dropped }
     };
-    let mut rolled: Vec<Rolled> = codes.iter().zip(&groups).map(row).collect();
+    let mut rolled: Vec<Rolled> = codes.iter().zip(groups).map(row).collect();
     describe(&mut rolled, codes);
-    (rolled, counts)
+    rolled
 }
 
 fn count(rollup: &Rollup, codes: &[Recorded], groups: &[Option<Group>]) -> RollupCounts {
@@ -105,6 +156,7 @@ fn count(rollup: &Rollup, codes: &[Recorded], groups: &[Option<Group>]) -> Rollu
         codes_unmapped: unmapped().count() as u64,
         groups: distinct.len() as u64,
         events_unmapped: unmapped().map(|(recorded, _)| recorded.events).sum(),
+        ties: None,
     }
 }
 

@@ -12,7 +12,7 @@ use gct::record::{CodeKind, PerKind, Vocabulary};
 use serde_json::json;
 
 use super::{Numbering, Steps, add};
-use crate::engine::{Progress, numbers};
+use crate::engine::{Progress, numbers, text_counts};
 use crate::error::Result;
 use crate::functions::{known_ids, part_of, true_edges};
 use crate::settings::Rare;
@@ -46,8 +46,23 @@ impl Steps<'_> {
         let labels = self.labels.iter().zip(labels.chunks(2));
         let labels = labels.map(|(label, counts)| (label.clone(), counts[0], counts[1]));
         summary.labels = labels.filter(|(_, _, known)| *known > 0).collect();
+        summary.labels_unknown = self.unknown_labels().await?;
         self.labels = summary.labels.iter().map(|label| label.0.clone()).collect();
         Ok(())
+    }
+
+    /// Why labels whose names the data have are not known: label, reason, kept encounters.
+    async fn unknown_labels(&self) -> Result<Vec<(String, String, u64)>> {
+        if !self.has_own_labels {
+            return Ok(vec![]);
+        }
+        let counts = include_str!("../../steps/unknown_labels.sql");
+        let counts = text_counts(&self.engine.query("counting labels", counts).await?);
+        let split = |(text, count): (String, u64)| {
+            let (label, reason) = text.rsplit_once(',')?;
+            Some((label.to_owned(), reason.to_owned(), count))
+        };
+        Ok(counts.into_iter().filter_map(split).collect())
     }
 
     /// Writes the dataset and, if they are wanted, the conditional probabilities of its training split.
@@ -71,7 +86,7 @@ impl Steps<'_> {
             findings: json!({
                 "counts": summary.json(self.request.settings.min_cell),
                 "lab_bounds": bounds,
-                "rollups": self.mappings(),
+                "rollups": self.mappings().await?,
             }),
         };
         let total = summary.encounters_kept;
@@ -130,10 +145,11 @@ impl Steps<'_> {
         Ok(columns.filter(|(_, count)| *count > 0).map(|(column, _)| column).collect())
     }
 
-    /// The mappings of rollups that came from files, by kind.
-    fn mappings(&self) -> serde_json::Map<String, serde_json::Value> {
-        let mapped = self.rollups.iter().filter_map(|rollup| Some((rollup.kind, rollup.mapping()?)));
-        mapped.map(|(kind, mapping)| (kind.name().to_owned(), json!(mapping))).collect()
+    /// The mappings of rollups that came from files or from the source's tables, by kind.
+    async fn mappings(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+        let files = self.rollups.iter().filter_map(|rollup| Some((rollup.kind, rollup.mapping()?)));
+        let mapped = files.chain(self.common_groups().await?);
+        Ok(mapped.map(|(kind, mapping)| (kind.name().to_owned(), json!(mapping))).collect())
     }
 
     /// What made the dataset, for `dataset.json`.

@@ -91,6 +91,12 @@ impl<'a> Tables<'a> {
             let (name, value) = ("table".into(), given.clone());
             return Err(Error::Choice { name, value, allowed: known.join(", ") });
         }
+        let needs_folder = needed(source).count() > 1 && differences.tables.is_empty();
+        if input.is_file && needs_folder && source.description.flatten.is_none() {
+            let own = tables.iter().filter(|(_, table)| table.builtin.is_none());
+            let tables = own.map(|(name, _)| name.clone()).collect();
+            return Err(Error::OneFile { path: input.name, of: source.name.clone(), tables });
+        }
         let (read, heeded, counted) = (BTreeSet::new(), BTreeSet::new(), Counted::default());
         let mut tables = Tables { engine, source, input, differences, read, heeded, single: None, counted };
         tables.single = tables.single().await?.map(str::to_owned);
@@ -105,6 +111,16 @@ impl<'a> Tables<'a> {
             presence.insert(format!("has_{name}"), Value::Flag(is_there));
         }
         Ok(presence)
+    }
+
+    /// Refuses to go on without these tables.
+    pub(crate) async fn require(&self, names: &[String]) -> Result<()> {
+        for name in names {
+            if self.files(name, &self.source.description.tables[name]).await?.is_empty() {
+                return Err(self.missing(name));
+            }
+        }
+        Ok(())
     }
 
     /// Reads these tables, if that was not done yet.
@@ -206,10 +222,9 @@ impl<'a> Tables<'a> {
             return Ok(None);
         }
         let description = &self.source.description;
-        let mut needed =
-            description.tables.iter().filter(|(_, table)| !table.optional && table.builtin.is_none());
+        let mut needed = needed(self.source);
         match (needed.next(), needed.next()) {
-            (Some((name, _)), None) => return Ok(Some(name)),
+            (Some(name), None) => return Ok(Some(name)),
             (None, _) => {}
             _ => return Ok(None),
         }
@@ -252,6 +267,12 @@ impl<'a> Tables<'a> {
         }
         Ok(self.counted)
     }
+}
+
+/// The tables that a source cannot do without, at least if options ask for them.
+fn needed(source: &Source) -> impl Iterator<Item = &str> {
+    let tables = source.description.tables.iter();
+    tables.filter(|(_, table)| !table.optional && table.builtin.is_none()).map(|(name, _)| name.as_str())
 }
 
 /// Whether what the user says of a column, as `column` or `table.column`, is said of this table.
@@ -297,7 +318,12 @@ pub(crate) struct Labels {
     pub(crate) names: Vec<String>,
     /// Indexes that pandas wrote.
     pub(crate) ignored: Vec<String>,
+    /// Whether it says for which moment labels are to be predicted.
+    pub(crate) has_times: bool,
 }
+
+/// The column of labels that says for which moment they are to be predicted.
+const PREDICTION_TIME: &str = "prediction_time";
 
 /// Whether a column is an index that pandas wrote. In CSV it has no name, or after it was read once more
 /// `Unnamed: 0`.
@@ -307,7 +333,8 @@ fn is_index(name: &str, position: usize) -> bool {
     number.is_some_and(|number| number.parse::<u32>().is_ok()) || name == reader::unnamed(position)
 }
 
-/// A file of labels, as the table `given_labels` with `given_id` and a boolean per label.
+/// A file of labels, as the table `given_labels` with `given_id`, `label_time` if the file has a
+/// `prediction_time`, and a boolean per label.
 pub(crate) async fn register_labels(
     engine: &Engine<'_>,
     path: &str,
@@ -334,8 +361,16 @@ pub(crate) async fn register_labels(
     let groups = reader.groups(&files).await?;
     let header = groups[0].header();
     let id = reader.find("encounter_id", &table.columns["encounter_id"], &header);
-    let mut labels = Labels::default();
-    for (position, label) in header.into_iter().enumerate().filter(|(position, _)| Some(*position) != id) {
+    let time = Column { kind: ColumnKind::Time, optional: false, aliases: vec![] };
+    let time_at = reader.find(PREDICTION_TIME, &time, &header);
+    let mut labels = Labels { has_times: time_at.is_some(), ..Labels::default() };
+    if labels.has_times {
+        table.columns.insert(PREDICTION_TIME.into(), time);
+    }
+    for (position, label) in header.into_iter().enumerate() {
+        if [id, time_at].contains(&Some(position)) {
+            continue;
+        }
         if is_index(&label, position) {
             labels.ignored.push(label);
             continue;
@@ -356,8 +391,9 @@ pub(crate) async fn register_labels(
     if let Some(found) = reader.register_groups(groups).await?.unreadable.first() {
         return Err(Error::Labels { problem: found.first.clone() });
     }
+    let time = if labels.has_times { format!(", {PREDICTION_TIME} AS label_time") } else { String::new() };
     let columns: String = labels.names.iter().map(|label| format!(", {}", named(label))).collect();
-    let view = engine.sql(&format!("SELECT encounter_id AS given_id{columns} FROM {name}")).await?;
+    let view = engine.sql(&format!("SELECT encounter_id AS given_id{time}{columns} FROM {name}")).await?;
     engine.view("given_labels", view)?;
     Ok(labels)
 }

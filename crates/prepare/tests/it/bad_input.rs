@@ -642,3 +642,119 @@ fn a_missing_table_says_what_is_expected_and_what_is_like_it() {
         failure(home.path(), "sql below --source mine --dry-run --table stays=2020/unit_stays --min-codes 1");
     assert!(said.starts_with("error: no encounter is left"), "{said}");
 }
+
+#[test]
+fn a_single_file_of_several_tables_asks_for_the_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let admissions = "subject_id,hadm_id,admittime,dischtime,deathtime,hospital_expire_flag\n";
+    write(home.path(), &[("admissions.csv", &format!("{admissions}{SECRET},1,,,,\n"))]);
+    let said = failure(home.path(), "mimic4 admissions.csv --out data");
+    let expected =
+        "error: admissions.csv is one file; mimic4 has several tables: admissions, d_icd_diagnoses, ";
+    assert!(said.starts_with(expected), "{said}");
+    assert!(said.ends_with("\nhint: give the folder that the tables are in\n"), "{said}");
+    let said = failure(home.path(), "omop admissions.csv --out data");
+    assert!(said.starts_with("error: admissions.csv is one file; omop has several tables: "), "{said}");
+}
+
+#[test]
+fn prediction_times_need_times_of_events() {
+    let home = tempfile::tempdir().unwrap();
+    let events = format!("{HEADER},time\n1,s,dx,I10,2020-01-01\n1,s,rx,a,2020-01-01\n");
+    write(
+        home.path(),
+        &[
+            ("e.csv", &events),
+            ("labels.csv", "encounter_id,late,prediction_time\n1,1,2020-01-01\n"),
+            ("bad.csv", &format!("encounter_id,late,prediction_time\n1,1,{SECRET}\n")),
+            ("twice.csv", "encounter_id,late,prediction_time\n1,1,2020-01-01\n1,1,2020-01-02\n"),
+            (
+                "eicu/patient.csv",
+                "patientunitstayid,patienthealthsystemstayid,uniquepid,hospitaladmitoffset,unitdischargeoffset,unitdischargestatus,hospitaldischargestatus\n1,1,p,0,100,Alive,Alive\n",
+            ),
+            ("eicu/admissiondx.csv", "patientunitstayid,admitdxenteredoffset,admitdxpath\n1,1,a\n"),
+            ("eicu/diagnosis.csv", "patientunitstayid,diagnosisoffset,diagnosisstring\n1,1,a\n"),
+            ("eicu/treatment.csv", "patientunitstayid,treatmentoffset,treatmentstring\n1,1,a\n"),
+        ],
+    );
+    assert_eq!(
+        failure(home.path(), "eicu eicu --out data --labels labels.csv"),
+        "error: labels.csv has a column `prediction_time`, but events of eicu have no time; they have minutes since admission to the unit\n\
+         hint: remove that column, or write a table of events with their times for `gct prepare events`\n"
+    );
+    let said = failure(home.path(), "events e.csv --out data --labels bad.csv");
+    assert!(
+        said.starts_with("error: bad.csv: row 1: column `prediction_time`: expected a date or time\n"),
+        "{said}"
+    );
+    let said = failure(home.path(), "events e.csv --out data --labels twice.csv");
+    assert!(
+        said.starts_with("error: twice.csv: row 2: column `encounter_id`: is that of an earlier row"),
+        "{said}"
+    );
+}
+
+#[test]
+fn cohorts_and_ancestors_that_there_are_not_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let person = "person_id,visit_occurrence_id";
+    write(
+        home.path(),
+        &[
+            (
+                "cdm/visit_occurrence.csv",
+                &format!(
+                    "{person},visit_concept_id,visit_start_date,visit_end_date\n1,1,9201,2020-01-01,2020-01-02\n"
+                ),
+            ),
+            (
+                "cdm/condition_occurrence.csv",
+                &format!("{person},condition_concept_id,condition_start_date\n1,1,5,2020-01-01\n"),
+            ),
+            (
+                "c.csv",
+                "cohort_definition_id,subject_id,cohort_start_date,cohort_end_date\n7,1,2020-03-01,\n12,1,2020-03-01,\n",
+            ),
+            ("empty.csv", "cohort_definition_id,subject_id,cohort_start_date,cohort_end_date\n"),
+        ],
+    );
+    let said = |flags: &str| failure(home.path(), &format!("omop cdm --out data --min-codes 0 {flags}"));
+    for (flags, expected) in [
+        (
+            "--cohort c.csv --at-risk 365..1",
+            "error: option `at_risk`: 365..1 is not allowed; expected two whole numbers with .. between them, the smaller one first, as 1..365\n",
+        ),
+        ("--cohort c.csv:8", "error: option `cohort`: 8 is not allowed; expected one of 7, 12\n"),
+        ("--cohort nowhere.csv", "error: cannot read nowhere.csv: "),
+        ("--cohort empty.csv", "error: empty.csv has no rows\n"),
+        ("--cohort :7", "error: cdm has no table `cohort`; it has: condition_occurrence, visit_occurrence\n"),
+        (
+            "--cohort c.csv:7 --table cohort=empty.csv",
+            "error: option `table`: cohort=empty.csv is not allowed; expected one path for it: --cohort has another\n",
+        ),
+        ("--rollup diagnosis=ancestors:Ingredient", "error: cdm has no table `concept`; it has: "),
+        (
+            "--rollup diagnosis=ancestors",
+            "error: the rollup of diagnosis: `ancestors` does not say which groups are meant\n",
+        ),
+        (
+            "--rollup diagnosis=parents",
+            "error: the rollup of diagnosis: `parents` needs tables of meds, which omop does not have\n",
+        ),
+    ] {
+        let said = said(flags);
+        assert!(said.starts_with(expected), "{said}");
+    }
+    let concepts =
+        "concept_id,concept_name,vocabulary_id,concept_code,concept_class_id\n5,Asthma,SNOMED,1,Disorder\n";
+    write(home.path(), &[("cdm/concept.csv", concepts)]);
+    let missing = said("--rollup diagnosis=ancestors:Disorder");
+    assert!(missing.starts_with("error: cdm has no table `concept_ancestor`; it has: "), "{missing}");
+    let ancestors = "ancestor_concept_id,descendant_concept_id,min_levels_of_separation\n5,5,0\n";
+    write(home.path(), &[("cdm/concept_ancestor.csv", ancestors)]);
+    assert_eq!(
+        said("--rollup diagnosis=ancestors:Disorders"),
+        "error: the rollup of diagnosis: `ancestors:Disorders` puts none of the 1 codes into a group\n\
+         hint: give `ancestors:CLASS` with a class of the table `concept`, as its column concept_class_id has them: Ingredient, ATC 3rd\n"
+    );
+}

@@ -188,7 +188,7 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
     ("mimic3", &["", "encounters=icu", "labs=none,readmission=unplanned"], MIMIC),
     (
         "meds",
-        &["encounters=visit", "encounters=admission", "encounters=gap"],
+        &["encounters=visit", "encounters=admission", "encounters=gap", "encounters=icu,vitals=labs"],
         &[(
             "data.csv",
             200,
@@ -204,6 +204,11 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                         "ICD10CM/B",
                         "RxNorm/1",
                         "LOINC/2",
+                        "LOINC/8867-4",
+                        "ICU_ADMISSION",
+                        "ICU_DISCHARGE",
+                        "MEDICATION//a//Administered",
+                        "MEDICATION//a//Not Given",
                         "x",
                         "GENDER//F",
                     ]),
@@ -259,7 +264,13 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
     ),
     (
         "omop",
-        &["", "link_by_date=true", "visits=inpatient", "concepts=source,unmapped=drop"],
+        &[
+            "",
+            "link_by_date=true",
+            "visits=inpatient",
+            "concepts=source,unmapped=drop",
+            "cohort=cohort,at_risk=0..90",
+        ],
         &[
             (
                 "visit_occurrence.csv",
@@ -309,6 +320,16 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
             ),
             ("death.csv", 9, &[("person_id", Of(15)), ("death_date", Time)]),
             ("observation_period.csv", 9, &[("person_id", Of(15)), ("observation_period_end_date", Time)]),
+            (
+                "cohort.csv",
+                30,
+                &[
+                    ("cohort_definition_id", Word(&["1", "2"])),
+                    ("subject_id", Of(15)),
+                    ("cohort_start_date", Time),
+                    ("cohort_end_date", Time),
+                ],
+            ),
         ],
     ),
     (
@@ -504,6 +525,43 @@ fn every_row_of_a_table_is_kept_or_dropped_by_a_rule_or_unreadable() {
         }
     }
     assert!(compared > 10, "{compared}");
+}
+
+/// Labels of encounters that have the numbers of their rows, each with a moment of prediction or none.
+fn timed_labels(random: &mut Xoshiro256PlusPlus) -> String {
+    let row = |number: u32| {
+        let time = match random.random_range(0..4) {
+            0 => String::new(),
+            _ => format!("2020-01-{:02} 12:00:00", random.random_range(1..29)),
+        };
+        format!("{number},{},{time}\n", pick(&["0", "1", ""], random))
+    };
+    let rows: String = (0..40).map(row).collect();
+    format!("encounter_id,late,prediction_time\n{rows}")
+}
+
+#[test]
+fn no_event_is_lost_at_the_time_of_a_label() {
+    let mut cut = 0;
+    for seed in 0..rounds() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        for (source, options, shapes) in
+            SOURCES.iter().filter(|(source, ..)| ["omop", "mimic4", "events"].contains(source))
+        {
+            let home = tempfile::tempdir().unwrap();
+            tables(home.path(), shapes, &mut random);
+            let labels = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
+            std::fs::write(labels.path(), timed_labels(&mut random)).unwrap();
+            let with = format!("labels={},{}", labels.path().display(), options[0]);
+            let Some(counts) = counts(source, home.path(), &with, &mut random) else { continue };
+            for (what, read, sum) in sums(&counts) {
+                assert_eq!(read, sum, "{what} of {source}, seed {seed}: {counts:#}");
+            }
+            assert_eq!(counts["unbalanced"], json!([]), "{source}, seed {seed}");
+            cut += counts["events_dropped"]["after_prediction"].as_u64().unwrap_or(0);
+        }
+    }
+    assert!(cut > 0);
 }
 
 /// Resources of FHIR at random: versions of the same, references to nothing, things that are not what they

@@ -474,3 +474,49 @@ fn settings_come_from_a_file_from_set_and_from_flags() {
     let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
     assert!(said.starts_with("error: option `min_cuont`: 2 is not allowed; expected one of "), "{said}");
 }
+
+#[test]
+fn a_prediction_time_of_labels_is_as_good_as_one_of_encounters() {
+    let home = tempfile::tempdir().unwrap();
+    let events = "encounter_id,subject_id,kind,code,time\n\
+        1,s,dx,A,2020-01-01T10:00:00\n\
+        1,s,rx,m,2020-01-01T12:00:00\n\
+        1,s,dx,B,2020-01-01T12:00:01\n\
+        1,s,rx,n,\n\
+        2,t,dx,A,2020-01-05T00:00:00\n\
+        2,t,rx,m,\n";
+    let [first, second] = ["1,2020-01-01 12:00:00", "2,"];
+    write(
+        home.path(),
+        &[
+            ("in/events.csv", events),
+            ("with/events.csv", events),
+            ("with/encounters.csv", &format!("encounter_id,prediction_time\n{first}\n{second}\n")),
+            ("labels.csv", &format!("encounter_id,prediction_time,late\n{first},1\n{second},0\n")),
+            ("late.csv", "encounter_id,late\n1,1\n2,0\n"),
+            ("other.csv", "encounter_id,late,Cut\n1,1,2020-01-01 10:00:00\n2,0,\n"),
+        ],
+    );
+    let ours = json(home.path(), "events in --out ours --labels labels.csv");
+    let theirs = json(home.path(), "events with --out theirs --labels late.csv");
+    assert_eq!(
+        lines(&home.path().join("ours")),
+        ["1 of s: A | m | , late=true", "2 of t: A | m | , late=false"]
+    );
+    assert_eq!(lines(&home.path().join("theirs")), lines(&home.path().join("ours")));
+    assert_eq!(ours["events_dropped"], json!({"after_prediction": 1, "no_time": 1}));
+    assert_eq!(ours["events_dropped"], theirs["events_dropped"]);
+    assert_eq!(ours["unbalanced"], json!([]));
+    let times = |name: &str| -> Vec<_> {
+        let dataset = Dataset::open(&home.path().join(name)).unwrap();
+        dataset.encounters().unwrap().map(|one| one.unwrap().prediction_time).collect()
+    };
+    assert_eq!(times("ours"), [Some(1_577_880_000_000_000), None]);
+    assert_eq!(times("theirs"), times("ours"));
+    // The earlier of two counts, and the column can have another name.
+    let line = "events with --out both --labels other.csv --column prediction_time=Cut --min-codes 0";
+    let both = json(home.path(), line);
+    assert_eq!(lines(&home.path().join("both"))[0], "1 of s: A |  | , late=true");
+    assert_eq!(both["events_dropped"], json!({"after_prediction": 2, "no_time": 1}));
+    assert_eq!(times("both")[0], Some(1_577_872_800_000_000));
+}

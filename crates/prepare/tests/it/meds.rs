@@ -329,3 +329,125 @@ fn a_stay_is_open_until_the_next_boundary() {
     );
     assert_eq!(counts["events_dropped"], json!({"no_encounter": 4, "visit_boundary": 9}));
 }
+
+#[test]
+fn what_was_not_given_is_no_treatment_and_vitals_are_no_labs() {
+    let home = tempfile::tempdir().unwrap();
+    // As MIMIC-IV is converted: `emar` by medication and what became of it, charted values as LAB//item//unit.
+    let data = "subject_id,time,code,numeric_value,hadm_id\n\
+        1,2020-01-01T01:00:00,DIAGNOSIS//ICD//10//I10,,5\n\
+        1,2020-01-01T02:00:00,MEDICATION//Furosemide//Administered,,5\n\
+        1,2020-01-01T02:00:00,MEDICATION//Heparin//Not Given,,5\n\
+        1,2020-01-01T02:00:00,MEDICATION//Heparin//Hold Dose,,5\n\
+        1,2020-01-01T02:00:00,MEDICATION//Insulin//not given per sliding scale,,5\n\
+        1,2020-01-01T02:00:00,MEDICATION//Nicotine Patch//Removed Existing / Applied New,,5\n\
+        1,2020-01-01T02:00:00,MEDICATION//Oxycodone/Aspirin//Stopped,,5\n\
+        1,2020-01-01T03:00:00,LAB//RESULT//50912//mg/dL,1.1,5\n\
+        1,2020-01-01T03:00:00,LAB//220045//bpm,80,5\n\
+        1,2020-01-01T03:00:00,LOINC/8867-4,81,5\n\
+        1,2020-01-01T03:00:00,LOINC/2160-0,1.0,5\n\
+        1,2020-01-01T03:00:00,Blood Pressure,,5\n";
+    write(home.path(), &[("data.csv", data), ("mine.csv", "status\nadministered\n")]);
+    let counts = json(home.path(), "meds data.csv --out data --lab-bins 0");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        ["1:5 of 1: DIAGNOSIS//ICD//10//I10 | MEDICATION//Furosemide//Administered \
+          MEDICATION//Nicotine Patch//Removed Existing / Applied New | \
+          LAB//RESULT//50912//mg/dL LOINC/2160-0"]
+    );
+    assert_eq!(counts["events_dropped"], json!({"not_given": 4, "vital": 3}));
+    json(home.path(), "meds data.csv --out vitals --lab-bins 0 --vitals labs");
+    let with_vitals = &lines(&home.path().join("vitals"))[0];
+    let labs = "| Blood Pressure LAB//220045//bpm LAB//RESULT//50912//mg/dL LOINC/2160-0 LOINC/8867-4";
+    assert!(with_vitals.ends_with(labs), "{with_vitals}");
+    let counts = json(home.path(), "meds data.csv --dry-run --table not_given=mine.csv");
+    assert_eq!(counts["events_dropped"], json!({"not_given": 1, "vital": 3}));
+}
+
+#[test]
+fn stays_in_units_lie_between_their_codes() {
+    let home = tempfile::tempdir().unwrap();
+    let data = "subject_id,time,code\n\
+        1,2020-01-01T00:00:00,HOSPITAL_ADMISSION//E\n\
+        1,2020-01-01T01:00:00,DIAGNOSIS//A\n\
+        1,2020-01-02T00:00:00,ICU_ADMISSION//MICU\n\
+        1,2020-01-02T01:00:00,DIAGNOSIS//B\n\
+        1,2020-01-02T02:00:00,MEDICATION//x\n\
+        1,2020-01-03T00:00:00,ICU_DISCHARGE//MICU\n\
+        1,2020-01-04T00:00:00,ICU_ADMISSION//SICU\n\
+        1,2020-01-04T01:00:00,DIAGNOSIS//C\n\
+        1,2020-01-04T02:00:00,MEDICATION//y\n\
+        1,2020-01-05T00:00:00,ICU_DISCHARGE//SICU\n\
+        1,2020-01-06T00:00:00,HOSPITAL_DISCHARGE//HOME\n";
+    write(home.path(), &[("data.csv", data)]);
+    let counts = json(home.path(), "meds data.csv --out units --encounters icu");
+    assert_eq!(
+        lines(&home.path().join("units")),
+        ["1:1 of 1: DIAGNOSIS//B | MEDICATION//x | ", "1:2 of 1: DIAGNOSIS//C | MEDICATION//y | "]
+    );
+    assert_eq!(counts["events_dropped"], json!({"visit_boundary": 6, "no_encounter": 1}));
+    let counts = json(home.path(), "meds data.csv --out whole");
+    assert_eq!(counts["options"]["encounters"], "admission");
+    assert_eq!(
+        lines(&home.path().join("whole")),
+        ["1:1 of 1: DIAGNOSIS//A DIAGNOSIS//B DIAGNOSIS//C | MEDICATION//x MEDICATION//y | "]
+    );
+}
+
+/// Codes with their parents, as the standard has them: a list of texts.
+const PARENTS: &str = "SELECT 'ICD10CM/I50.1' AS code, 'left' AS description, make_array('ICD10CM/I50') AS parent_codes \
+    UNION ALL SELECT 'ICD10CM/I50.9', 'other', make_array('ICD10CM/I50') \
+    UNION ALL SELECT 'ICD10CM/I50', 'Heart failure', arrow_cast(NULL, 'List(Utf8)') \
+    UNION ALL SELECT 'RxNorm/1', 'one', make_array('RxNorm/9', 'ATC/C07AB02') \
+    UNION ALL SELECT 'RxNorm/2', 'two', make_array('ATC/C07AB02') \
+    UNION ALL SELECT 'RxNorm/7', 'never given', make_array('ATC/A')";
+
+#[tokio::test]
+async fn parents_of_codes_are_read() {
+    let home = tempfile::tempdir().unwrap();
+    let data = "subject_id,time,code,hadm_id\n\
+        1,2020-01-01,ICD10CM/I50.1,5\n1,2020-01-01,ICD10CM/I50.9,5\n1,2020-01-01,RxNorm/1,5\n\
+        2,2020-01-01,ICD10CM/I10,6\n2,2020-01-01,RxNorm/2,6\n";
+    write(home.path(), &[("in/data.csv", data)]);
+    super::write_parquet(&home.path().join("in/metadata/codes.parquet"), PARENTS).await;
+    let rolled = |flags: &str| {
+        let counts = json(home.path(), &format!("meds in --out data --force {flags}"));
+        (lines(&home.path().join("data")), counts["rollups"].clone())
+    };
+    let (found, counts) = rolled("--rollup diagnosis=parents --rollup treatment=parents:atc");
+    assert_eq!(found, ["1:5 of 1: ICD10CM/I50 | ATC/C07AB02 | ", "2:6 of 2: ICD10CM/I10 | ATC/C07AB02 | "]);
+    assert_eq!(
+        counts[0],
+        json!({"kind": "diagnosis", "rule": "parents", "codes_mapped": 2, "codes_unmapped": 1, "groups": 1,
+            "events_unmapped": 1, "ties": 0})
+    );
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let group = dataset.vocabulary().diagnosis.iter().find(|code| code.code == "ICD10CM/I50").unwrap();
+    assert_eq!(group.description.as_deref(), Some("Heart failure"));
+    // Of codes that occur, and no others.
+    assert_eq!(
+        dataset.manifest().source.findings["rollups"],
+        json!({
+            "diagnosis": {"ICD10CM/I50.1": "ICD10CM/I50", "ICD10CM/I50.9": "ICD10CM/I50"},
+            "treatment": {"RxNorm/1": "ATC/C07AB02", "RxNorm/2": "ATC/C07AB02"},
+        })
+    );
+    let (found, counts) = rolled("--rollup treatment=first_parent");
+    assert!(found[0].ends_with("| ATC/C07AB02 | "), "{found:?}");
+    assert_eq!(counts[0]["ties"], 1);
+    for (rule, said) in [
+        (
+            "parents",
+            "error: the rollup of treatment: by `parents`, 1 codes have several groups\n\
+             hint: say which ones by how they begin, for instance parents:ATC/; or take the first by name with first_parent, or write a file of codes and groups\n",
+        ),
+        (
+            "parents:UMLS",
+            "error: the rollup of treatment: `parents:UMLS` puts none of the 2 codes into a group\n\
+             hint: give `parents` for the parent of a code in `parent_codes`, or `parents:PREFIX` for the one that begins so\n",
+        ),
+    ] {
+        let output = prepare(home.path(), &format!("meds in --dry-run --rollup treatment={rule}"));
+        output.assert().code(2).stderr_eq(said);
+    }
+}

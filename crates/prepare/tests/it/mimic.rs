@@ -379,3 +379,17 @@ fn what_cannot_be_missing_is_named() {
     );
     assert!(!home.path().join("data").exists());
 }
+
+#[test]
+fn at_the_time_of_a_label_nothing_is_billed_yet() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &TABLES);
+    write(home.path(), &[("labels.csv", "encounter_id,late,prediction_time\n101,1,2150-01-02 12:00:00\n")]);
+    let counts = json(home.path(), "mimic4 iv --out data --min-codes 0 --lab-bins 0 --labels labels.csv");
+    let found = lines(&home.path().join("data"));
+    // Its two diagnoses are billed, its procedure is of a day that is not over, and one lab comes later.
+    assert!(found[0].starts_with("101 of 1:  | insulin | 50931, "), "{found:?}");
+    assert!(found[0].ends_with("late=true"), "{found:?}");
+    assert_eq!(counts["events_dropped"]["after_prediction"], 4);
+    assert_eq!(counts["unbalanced"], json!([]));
+}

@@ -277,3 +277,212 @@ fn days_are_those_of_the_place_and_observation_ends() {
         ]
     );
 }
+
+/// Two visits with drugs, their concepts and their ancestors. The second drug of the first visit has two
+/// ingredients that are equally near; its first one has a second that is farther away.
+const DRUGS: [(&str, &str); 5] = [
+    (
+        "cdm/visit_occurrence.csv",
+        "visit_occurrence_id,person_id,visit_concept_id,visit_start_date,visit_end_date\n\
+         1,7,9201,2020-01-01,2020-01-03\n2,8,9201,2020-01-01,2020-01-03\n",
+    ),
+    (
+        "cdm/condition_occurrence.csv",
+        "person_id,visit_occurrence_id,condition_concept_id,condition_start_date\n7,1,320128,2020-01-01\n8,2,320128,2020-01-01\n",
+    ),
+    (
+        "cdm/drug_exposure.csv",
+        "person_id,visit_occurrence_id,drug_concept_id,drug_exposure_start_date,drug_source_value,drug_source_concept_id\n\
+         7,1,1127433,2020-01-02,n1,44\n\
+         7,1,40213201,2020-01-02,n2,45\n\
+         8,2,1125315,2020-01-02,n3,0\n\
+         8,2,999,2020-01-02,n4,0\n",
+    ),
+    (
+        "cdm/concept.csv",
+        "concept_id,concept_name,vocabulary_id,concept_class_id,concept_code\n\
+         1127433,acetaminophen 325 MG,RxNorm,Clinical Drug,313782\n\
+         40213201,acetaminophen / codeine,RxNorm,Clinical Drug,993837\n\
+         1125315,acetaminophen,RxNorm,Ingredient,161\n\
+         1201620,codeine,RxNorm,Ingredient,2670\n\
+         1000001,something else,RxNorm,Ingredient,100\n\
+         21604303,Other analgesics and antipyretics,ATC,ATC 3rd,N02B\n\
+         44,Tylenol,NDC,11-digit NDC,0001\n",
+    ),
+    (
+        "cdm/concept_ancestor.csv",
+        "ancestor_concept_id,descendant_concept_id,min_levels_of_separation,max_levels_of_separation\n\
+         1127433,1127433,0,0\n\
+         1125315,1127433,1,2\n\
+         1000001,1127433,2,2\n\
+         1125315,40213201,1,1\n\
+         1201620,40213201,1,1\n\
+         1125315,1125315,0,0\n\
+         21604303,1127433,4,5\n\
+         21604303,1125315,3,3\n",
+    ),
+];
+
+#[test]
+fn drugs_become_their_nearest_ancestors_of_a_class() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &DRUGS);
+    let rolled = |flags: &str| {
+        let counts = json(home.path(), &format!("omop cdm --out data --force {flags}"));
+        let treatments = |line: &String| line.split('|').nth(1).unwrap().trim().to_owned();
+        let found: Vec<String> = lines(&home.path().join("data")).iter().map(treatments).collect();
+        (found, counts["rollups"][0].clone())
+    };
+    let (found, counts) = rolled("--rollup treatment=ancestors:ingredient");
+    assert_eq!(found, ["RxNorm:161", "999 RxNorm:161"]);
+    assert_eq!(
+        counts,
+        json!({"kind": "treatment", "rule": "ancestors:ingredient", "codes_mapped": 3, "codes_unmapped": 1,
+            "groups": 1, "events_unmapped": 1, "ties": 1})
+    );
+    let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
+    let group = dataset.vocabulary().treatment.iter().find(|code| code.code == "RxNorm:161").unwrap();
+    assert_eq!((group.description.as_deref(), group.count), (Some("acetaminophen"), 2));
+    let mapping = |flags: &str| {
+        rolled(flags);
+        let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
+        dataset.manifest().source.findings["rollups"].clone()
+    };
+    assert_eq!(
+        mapping("--rollup treatment=ancestors:Ingredient"),
+        json!({"treatment": {"RxNorm:161": "RxNorm:161", "RxNorm:313782": "RxNorm:161", "RxNorm:993837": "RxNorm:161"}})
+    );
+    // Each code is in one encounter only, and must not be disclosed, though the group is in two.
+    assert_eq!(mapping("--rollup treatment=ancestors:Ingredient --min-count 2"), json!({"treatment": {}}));
+    // The codes of the source have no ancestors of their own.
+    let (found, counts) = rolled("--concepts source --rollup treatment=ancestors:ingredient");
+    assert_eq!(found, ["RxNorm:161", "RxNorm:161 n4"]);
+    assert_eq!(counts["codes_mapped"], 3);
+    let file = "rollup.treatment = \"ancestors:ATC 3rd\"\nrollup_unmapped = \"drop\"\n";
+    write(home.path(), &[("atc.toml", file)]);
+    let (found, counts) = rolled("--config atc.toml --min-codes treatment=0");
+    assert_eq!((found, &counts["ties"]), (vec!["ATC:N02B".to_owned(), "ATC:N02B".to_owned()], &json!(0)));
+}
+
+/// Twelve visits of eleven people, all but the last from the first to the fifth of January: whoever enters a
+/// cohort on 4 February does so on the thirtieth day after them.
+const COHORT: [(&str, &str); 5] = [
+    (
+        "cdm/visit_occurrence.csv",
+        "visit_occurrence_id,person_id,visit_concept_id,visit_start_date,visit_end_date\n\
+         1,1,9201,2020-01-01,2020-01-05\n2,2,9201,2020-01-01,2020-01-05\n3,3,9201,2020-01-01,2020-01-05\n\
+         4,4,9201,2020-01-01,2020-01-05\n5,5,9201,2020-01-01,2020-01-05\n6,6,9201,2020-01-01,2020-01-05\n\
+         7,7,9201,2020-01-01,2020-01-05\n8,8,9201,2020-01-01,2020-01-05\n9,9,9201,2020-01-01,2020-01-05\n\
+         10,10,9201,2020-01-01,2020-01-05\n11,11,9201,2020-01-01,2020-01-05\n12,2,9202,2020-06-01,2020-06-02\n",
+    ),
+    (
+        "cdm/condition_occurrence.csv",
+        "person_id,visit_occurrence_id,condition_concept_id,condition_start_date\n\
+         1,1,5,2020-01-01\n2,2,5,2020-01-01\n3,3,5,2020-01-01\n4,4,5,2020-01-01\n5,5,5,2020-01-01\n6,6,5,2020-01-01\n\
+         7,7,5,2020-01-01\n8,8,5,2020-01-01\n9,9,5,2020-01-01\n10,10,5,2020-01-01\n11,11,5,2020-01-01\n2,12,5,2020-06-01\n",
+    ),
+    (
+        "cdm/observation_period.csv",
+        "person_id,observation_period_start_date,observation_period_end_date\n\
+         1,2019-01-01,2020-12-31\n2,2019-01-01,2020-12-31\n3,2019-01-01,2020-01-20\n3,2020-03-01,2020-12-31\n\
+         4,2019-01-01,2020-12-31\n5,2019-01-01,2020-12-31\n6,2019-01-01,2020-12-31\n7,2019-01-01,2020-12-31\n\
+         8,2019-01-01,2020-12-31\n9,2019-01-01,2020-12-31\n10,2019-01-01,2020-01-10\n",
+    ),
+    ("cdm/death.csv", "person_id,death_date\n9,2020-01-15\n"),
+    (
+        "cohorts.csv",
+        "cohort_definition_id,subject_id,cohort_start_date,cohort_end_date\n\
+         1,1,2020-01-20,2020-12-31\n\
+         1,4,2019-01-01,2020-06-01\n\
+         1,5,2020-01-05,2020-06-01\n\
+         1,6,2020-02-04,\n\
+         1,7,2020-02-05,2020-12-31\n\
+         1,8,2019-01-01,2019-02-01\n\
+         1,10,2020-01-06,2020-12-31\n\
+         2,1,2020-01-03,2020-01-03\n",
+    ),
+];
+
+#[test]
+fn a_cohort_is_a_label_of_who_enters_it_after_the_visit() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &COHORT);
+    let labels = |flags: &str| {
+        let counts =
+            json(home.path(), &format!("omop cdm --min-codes treatment=0 --out data --force {flags}"));
+        let found = lines(&home.path().join("data"));
+        let label =
+            |line: &String| line.rsplit_once(", cohort_1=").map_or("none", |(_, label)| label).to_owned();
+        let label = |line: &String| label(line).split(',').next().unwrap().to_owned();
+        let by_id: std::collections::BTreeMap<u32, String> = found
+            .iter()
+            .map(|line| (line.split(' ').next().unwrap().parse().unwrap(), label(line)))
+            .collect();
+        (by_id.into_values().collect::<Vec<_>>().join(" "), counts)
+    };
+    let (found, counts) = labels("--cohort cohorts.csv:1 --at-risk 1..30");
+    assert_eq!(found, "true false ? ? ? true false false ? true false false");
+    assert_eq!((&counts["labels"]["cohort_1"], &counts["labels_known"]["cohort_1"]), (&json!(3), &json!(8)));
+    assert_eq!(
+        counts["labels_unknown"],
+        json!({"cohort_1": {"died": 1, "in_cohort_already": 2, "not_observed": 1}})
+    );
+    assert_eq!(counts["options"]["at_risk"], "1..30");
+    assert_eq!(counts["options"]["cohort"], "cohorts.csv:1");
+    // Who has entered before the days at risk begin is not at risk any more.
+    let (found, _) = labels("--cohort cohorts.csv:1 --at-risk 10..30");
+    assert_eq!(found, "true false ? ? ? true false false ? ? false false");
+    // A year, by default: those who entered in it are known, others are not observed so long.
+    let (found, _) = labels("--cohort cohorts.csv:1");
+    assert_eq!(found, "true ? ? ? ? true true ? ? true ? ?");
+    // On the last day of the visit.
+    let (found, _) = labels("--cohort cohorts.csv:1 --at-risk 0..0");
+    assert_eq!(found, "false false false ? true false false false false false false false");
+    // All definitions, each a label of its own; a table among the others, or one that is named.
+    let (_, counts) = labels("--cohort cohorts.csv --at-risk 1..30");
+    assert_eq!(counts["labels"]["cohort_2"], 0);
+    assert_eq!(
+        counts["labels_unknown"]["cohort_2"],
+        json!({"died": 1, "in_cohort_already": 1, "not_observed": 2})
+    );
+    std::fs::copy(home.path().join("cohorts.csv"), home.path().join("cdm/cohort.csv")).unwrap();
+    for flags in ["--cohort :1", "--cohort 1", "--cohort cohort:1", "--cohort 1 --table cohort=cohorts.csv"] {
+        let (found, _) = labels(&format!("{flags} --at-risk 1..30"));
+        assert_eq!(found, "true false ? ? ? true false false ? true false false", "{flags}");
+    }
+    // Not without being asked for.
+    let (found, counts) = labels("");
+    assert!(found.starts_with("none none"), "{found}");
+    assert_eq!(counts["labels_unknown"], json!({}));
+    let shown = prepare(home.path(), "omop cdm --min-codes treatment=0 --dry-run --cohort 1 --at-risk 1..30");
+    let shown = shown.assert().success().get_output().stdout.clone();
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("cohort_1   in cohort already            2\n"), "{shown}");
+    let hidden = json(
+        home.path(),
+        "omop cdm --min-codes treatment=0 --dry-run --cohort 1 --at-risk 1..30 --min-cell 2",
+    );
+    assert_eq!(
+        hidden["labels_unknown"]["cohort_1"],
+        json!({"died": "hidden", "in_cohort_already": "hidden", "not_observed": "hidden"})
+    );
+}
+
+#[test]
+fn what_is_not_known_at_the_time_of_a_label_is_cut() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &TABLES);
+    let labels = "encounter_id,late,prediction_time\n1,1,2020-01-02 12:00:00\n2,0,\n";
+    write(home.path(), &[("labels.csv", labels)]);
+    let counts = json(home.path(), "omop cdm --min-codes 0 --out data --labels labels.csv --lab-bins 0");
+    // A day without a time is known when it is over: the drug and the lab of the second day are not.
+    let found = lines(&home.path().join("data"));
+    assert!(found[0].starts_with("1 of 7: 0010 SNOMED:59621000 |  | , "), "{found:?}");
+    assert!(found[0].ends_with(", late=true"), "{found:?}");
+    assert!(found[1].starts_with("2 of 7:  | SNOMED:399208008 | LOINC:718-7, "), "{found:?}");
+    assert_eq!(counts["events_dropped"]["after_prediction"], 2);
+    assert_eq!(counts["unbalanced"], json!([]));
+    let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
+    let times: Vec<_> = dataset.encounters().unwrap().map(|one| one.unwrap().prediction_time).collect();
+    assert_eq!(times[..2], [Some(1_577_966_400_000_000), None]);
+}

@@ -1,0 +1,1 @@
+LEFT JOIN (SELECT given_id, label_time FROM given_labels) AS times ON given.encounter_id = times.given_id

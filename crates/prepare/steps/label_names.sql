@@ -1,0 +1,1 @@
+SELECT label, CAST(count(*) AS BIGINT) AS n FROM source_labels GROUP BY label ORDER BY label
