@@ -266,8 +266,17 @@ fn missing_paths(document: &Path) -> Result<Vec<String>> {
 /// scheme.
 fn named_paths(line: &str) -> Vec<&str> {
     let quoted = line.split('`').skip(1).step_by(2).filter(|text| {
-        let ours =
-            ["crates/", "xtask/", "docs/", "reference/", "experiments/", "bindings/", ".ci/", ".cargo/"];
+        let ours = [
+            "crates/",
+            "xtask/",
+            "docs/",
+            "reference/",
+            "experiments/",
+            "examples/",
+            "bindings/",
+            ".ci/",
+            ".cargo/",
+        ];
         ours.iter().any(|folder| text.starts_with(folder)) && !text.contains([' ', '*', '<', '{'])
     });
     let linked = line.match_indices("](").filter_map(|(at, _)| line[at + 2..].split(')').next());

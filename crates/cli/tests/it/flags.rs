@@ -8,6 +8,9 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
     for (line, tip) in [
         ("train --lr 0.001", "use --set learning_rate=0.001"),
         ("train --learning_rate=0.001", "use --set learning_rate=0.001"),
+        ("train --weight-decay 0.1", "use --set weight_decay=0.1"),
+        ("train --label-smoothing 0.1", "use --set label_smoothing=0.1"),
+        ("train --ema-decay 0.999", "use --set average=0.999"),
         ("tune --data data --out out --batch-size 64", "use --set batch=64"),
         ("experiment file.toml --out out --steps 100", "use --set steps=100"),
         ("train --epochs 5", "use --steps N: an epoch has as many steps as there are training encounters"),

@@ -49,8 +49,10 @@ WITH facts AS (
         END,
         'drugs_changed=' || CASE change WHEN 'Ch' THEN 'yes' WHEN 'No' THEN 'no' END,
         'diabetes_drugs=' || lower(nullif(diabetesmed, '?'))
-    )) AS code
+    )) AS fact
     FROM diabetic_data
 )
 -- A cell without a value is no fact.
-SELECT encounter_id, code FROM facts WHERE code IS NOT NULL
+SELECT encounter_id, split_part(fact, '=', 1) AS name, substr(fact, strpos(fact, '=') + 1) AS value
+FROM facts
+WHERE fact IS NOT NULL
