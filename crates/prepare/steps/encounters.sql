@@ -3,6 +3,7 @@ SELECT
     CAST(given.encounter_id AS VARCHAR) AS encounter_id,
     CAST(given.subject_id AS VARCHAR) AS subject_id,
     given.start,
+    given."end",
     given.prediction_time,
     given.part,
     given.from_table,
