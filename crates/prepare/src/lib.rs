@@ -1,7 +1,7 @@
 //! Health records of many sources, as dataset folders of `gct`.
 //!
-//! A source is SQL that one can read: it turns the source's tables into three relations, `encounters`,
-//! `events` and, where causes are recorded, `links`. Everything after that is the same for all: filtering,
+//! A source is SQL that one can read: it turns the source's tables into relations: `encounters`,
+//! `events` and, where there is such, `links` of causes and `context`. Everything after that is the same for all: filtering,
 //! vocabularies, buckets of lab values, true edges, counts, writing. All of it is plans of Apache DataFusion,
 //! whose rows stay in the engine.
 
@@ -16,6 +16,9 @@ mod sql;
 
 /// A source: its tables, options and SQL.
 pub mod source;
+
+/// What is known of encounters beside codes.
+pub mod context;
 
 /// The query engine, with limits and a job.
 pub mod engine;
@@ -52,7 +55,7 @@ pub mod settings;
 /// What was read, dropped and kept.
 pub mod summary;
 
-/// From a source's three relations to a dataset folder.
+/// From a source's relations to a dataset folder.
 mod steps;
 
 pub use error::{Error, Result};

@@ -14,6 +14,7 @@ use gct::files::Overwrite;
 use gct::job::Job;
 use gct::overrides::{Layer, read, typed};
 use gct::record::CodeKind;
+use gct_prepare::context;
 use gct_prepare::engine::{Limits, Progress};
 use gct_prepare::source::{Choice, ChoiceKind};
 use gct_prepare::summary::{cell, part};
@@ -125,7 +126,8 @@ fn command(sources: &[Source]) -> Command {
              gct prepare sql data --source my-source --out mine\n\nA source is SQL that one can read; docs/prepare.md describes all of them.",
         );
     for source in sources {
-        let example = format!("Example:\n  {}", source.description.example);
+        let (names, about_context) = context::help(source);
+        let example = format!("{about_context}\nExample:\n  {}", source.description.example);
         let mut own =
             Command::new(source.name.clone()).about(source.description.about.clone()).after_help(example);
         if !source.description.rules.is_empty() {
@@ -140,11 +142,11 @@ fn command(sources: &[Source]) -> Command {
         for (name, choice) in &source.description.options {
             own = own.arg(option(name, choice));
         }
-        command = command.subcommand(common(own));
+        command = command.subcommand(common(own, names));
     }
     let own = Command::new("sql")
         .about(
-            "Your own source: a source.toml with encounters.sql, events.sql and perhaps links.sql beside it",
+            "Your own source: a source.toml with encounters.sql, events.sql and perhaps links.sql and context.sql beside it",
         )
         .after_help("Example:\n  gct prepare sql data --source my-source --option max_hours=48 --out mine")
         .arg(
@@ -167,7 +169,9 @@ fn command(sources: &[Source]) -> Command {
     let out =
         Arg::new("out").long("out").value_name("DIR").value_parser(value_parser!(PathBuf)).required(true);
     let man = Command::new("man").about("Write manual pages into a folder").hide(true).arg(out);
-    command.subcommand(common(own)).subcommand(man)
+    let names = "What to take of what is known of patient and visit: all that was known at the time, none, or \
+                 names of the source's `[context]`, with commas between them [default: all]";
+    command.subcommand(common(own, names.into())).subcommand(man)
 }
 
 /// The flag of a source's option.
@@ -196,7 +200,7 @@ const INPUT: &str = if cfg!(feature = "cloud") {
 };
 
 /// The flags that every source has.
-fn common(command: Command) -> Command {
+fn common(command: Command, context: String) -> Command {
     let number = |name: &'static str| {
         Arg::new(name).long(name).value_name("N").value_parser(value_parser!(i64).range(0..))
     };
@@ -242,6 +246,7 @@ fn common(command: Command) -> Command {
             Arg::new("rollup-unmapped").long("rollup-unmapped").value_parser(["keep", "drop", "group"])
                 .help("What to do with codes that have no group: keep them, drop them, or replace all of a kind by one code [default: keep]"),
         )
+        .arg(Arg::new("context").long("context").value_name("NAMES").help(context))
         .arg(number("split-seed").help("Seed of the split whose training part the buckets are computed on [default: 0]"))
         .arg(
             Arg::new("split-by").long("split-by").value_parser(["subject", "encounter"])
@@ -348,13 +353,14 @@ fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
 }
 
 /// Flags that are settings of all sources.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     "min-codes",
     "max-codes",
     "min-count",
     "rare",
     "lab-bins",
     "rollup-unmapped",
+    "context",
     "labels",
     "limit",
     "split-by",
@@ -546,6 +552,11 @@ fn count_rows(summary: &Summary, min_cell: u64) -> Vec<Vec<String>> {
     rows.extend(dropped(&summary.events_dropped));
     rows.push(row("events kept", count(summary.events_kept)));
     rows.extend(summary.events_noted.iter().map(|(note, number)| named("noted", note, *number)));
+    if summary.context_read > 0 {
+        rows.push(row("context read", shown(summary.context_read(min_cell))));
+        rows.extend(dropped(&summary.context_dropped));
+        rows.push(row("context kept", count(summary.context_kept)));
+    }
     if summary.links_read > 0 {
         rows.push(row("links read", shown(summary.links_read(min_cell))));
         rows.extend(dropped(&summary.links_dropped));
@@ -561,8 +572,8 @@ fn count_rows(summary: &Summary, min_cell: u64) -> Vec<Vec<String>> {
     if summary.ends_left_out > 0 {
         rows.push(row("ends left out: before the start", count(summary.ends_left_out)));
     }
-    if summary.bucketed_labs > 0 {
-        rows.push(row("labs with values in buckets", count(summary.bucketed_labs)));
+    if summary.bucketed.lab > 0 {
+        rows.push(row("labs with values in buckets", count(summary.bucketed.lab)));
     }
     rows
 }

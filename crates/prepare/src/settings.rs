@@ -10,6 +10,7 @@ use gct::split::By;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use crate::context;
 use crate::engine::Limits;
 use crate::error::{Error, Result};
 use crate::rollup::Unmapped;
@@ -45,6 +46,9 @@ pub struct Settings {
     pub rollup: PerKind<Option<String>>,
     /// What to do with codes that a rollup does not map.
     pub rollup_unmapped: Unmapped,
+    /// The names of what to take of what is known of encounters beside codes; none for nothing. In those of a
+    /// [`Request`], `all` has become names.
+    pub context: Vec<String>,
     /// Labels to join: a table with `encounter_id` and a column per label.
     pub labels: Option<String>,
     /// Use only the first encounters, this many.
@@ -69,6 +73,7 @@ impl Default for Settings {
             lab_bins: 5,
             rollup: PerKind::default(),
             rollup_unmapped: Unmapped::Keep,
+            context: vec![context::ALL.into()],
             labels: None,
             limit: None,
             split_by: By::Recorded,
@@ -80,7 +85,7 @@ impl Default for Settings {
 }
 
 /// The settings that all sources have.
-const COMMON: [&str; 13] = [
+const COMMON: [&str; 14] = [
     "min_codes",
     "max_codes",
     "min_count",
@@ -88,6 +93,7 @@ const COMMON: [&str; 13] = [
     "lab_bins",
     "rollup",
     "rollup_unmapped",
+    "context",
     "labels",
     "limit",
     "split_by",
@@ -187,17 +193,20 @@ impl Request {
                     "min_codes" | "max_codes" if !value.is_table() => {
                         of_all.insert(name.clone(), per_kind(&name, &value)?.into());
                     }
+                    "context" if !value.is_array() => drop(of_all.insert(name, words(&plain(&value)))),
                     common if is_common(common) => drop(of_all.insert(name, value)),
                     _ => drop(options.insert(name.clone(), option(known, &name, &plain(&value))?)),
                 }
             }
             common.push(Layer { name: layer, settings: of_all });
         }
+        let mut settings = Settings::of(&common)?;
+        settings.context = context::chosen(&source, &settings.context)?;
         Ok(Request {
             input: input.into(),
             options,
             rules: rules.map(str::to_owned),
-            settings: Settings::of(&common)?,
+            settings,
             differences: Differences::default(),
             limits: Limits::default(),
             prior: None,
@@ -248,6 +257,11 @@ fn option(known: &BTreeMap<String, Choice>, name: &str, text: &str) -> Result<Va
     Value::parse(name, choice, text)
 }
 
+/// Words with commas between them, as a list.
+fn words(text: &str) -> toml::Value {
+    text.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>().into()
+}
+
 /// A value without quotes.
 fn plain(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -273,6 +287,17 @@ mod tests {
         assert_eq!(table.min_codes, PerKind { diagnosis: 1, treatment: 0, lab: 0, ..PerKind::default() });
         let error = settings(&["max_codes = \"visit=1\""]).unwrap_err().to_string();
         assert!(error.contains("option `max_codes`: visit=1 is not allowed"), "{error}");
+    }
+
+    #[test]
+    fn context_is_a_list_or_words_with_commas() {
+        let listed = settings(&["context = [\"sex\", \"age\"]"]).unwrap();
+        assert_eq!(listed.context, ["age", "sex"]);
+        assert_eq!(settings(&["context = \"sex, age\""]).unwrap().context, listed.context);
+        assert_eq!(settings(&["context = \"none\""]).unwrap().context, [""; 0]);
+        assert_eq!(settings(&["context = []"]).unwrap().context, [""; 0]);
+        let all = settings(&[]).unwrap().context;
+        assert!(all.contains(&"age".to_owned()) && !all.contains(&"discharge".to_owned()), "{all:?}");
     }
 
     #[test]

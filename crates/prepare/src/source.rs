@@ -1,6 +1,6 @@
 //! A source is a small file that names its tables and options, and SQL that one can read: `source.toml`,
-//! `encounters.sql`, `events.sql` and, where causes are recorded, `links.sql`; and views that these share.
-//! Those that come with the program are in `sources/`; a user's own look the same.
+//! `encounters.sql`, `events.sql` and, where causes are recorded, `links.sql`; `context.sql`, where more is
+//! known of patients and visits than codes; and views that these share. Those that come with the program are in `sources/`; a user's own look the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,6 +26,8 @@ pub struct Source {
     pub events: String,
     /// One row per recorded cause, where the source has any.
     pub links: Option<String>,
+    /// One row per thing that is known of an encounter beside codes, where the source has any.
+    pub context: Option<String>,
     /// Tables and views that come with the source, by file name.
     builtin: Vec<(String, String)>,
 }
@@ -62,8 +64,11 @@ pub struct Description {
     /// Rollups by what its tables say of codes, chosen by `--rollup KIND=NAME` or `KIND=NAME:WORD`.
     #[serde(default)]
     pub rollups: BTreeMap<String, Hierarchy>,
-    /// What its events have instead of a time, if they have none.
+    /// What its encounters and events have instead of times, if they have none.
     pub timeless: Option<String>,
+    /// What its context is called. Without any, names are those that its events of kind `context` have.
+    #[serde(default)]
+    pub context: BTreeMap<String, Known>,
 }
 
 /// A rollup by what the tables of a source say of codes.
@@ -100,6 +105,17 @@ pub enum Several {
     First,
     /// Refuse to choose.
     Refuse,
+}
+
+/// Something that is known of encounters beside codes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// One line for `--help`.
+    pub about: String,
+    /// Whether it is known only after the encounter.
+    #[serde(default)]
+    pub after: bool,
 }
 
 /// Records that are no tables, and that the program knows how to make into some.
@@ -276,11 +292,15 @@ pub enum ChoiceKind {
 /// The files of a source that comes with the program; the queries of another one where it has its own tables
 /// only.
 macro_rules! builtin {
-    ($name:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?) => {
-        builtin!($name, queries = $name $(, links = $links)? $(, with = $($with)+)?)
+    ($name:literal $(, $part:ident = $($files:literal)+)*) => {
+        builtin!(@ $name, folder = $name $(, $part = $($files)+)*)
+    };
+    (@ $name:literal, folder = $own:literal, queries = $folder:literal $(, $part:ident = $($files:literal)+)*) => {
+        builtin!(@ $name, folder = $folder $(, $part = $($files)+)*)
     };
     (
-        $name:literal, queries = $folder:literal $(, links = $links:literal)? $(, with = $($with:literal)+)?
+        @ $name:literal, folder = $folder:literal $(, links = $links:literal)? $(, context = $context:literal)?
+        $(, with = $($with:literal)+)?
     ) => {
         Files {
             name: $name,
@@ -288,6 +308,9 @@ macro_rules! builtin {
             encounters: include_str!(concat!("../sources/", $folder, "/encounters.sql")),
             events: include_str!(concat!("../sources/", $folder, "/events.sql")),
             links: (&[$(include_str!(concat!("../sources/", $folder, "/", $links)))?] as &[&str])
+                .first()
+                .copied(),
+            context: (&[$(include_str!(concat!("../sources/", $folder, "/", $context)))?] as &[&str])
                 .first()
                 .copied(),
             with: &[$($(($with, include_str!(concat!("../sources/", $folder, "/", $with))),)+)?],
@@ -301,6 +324,7 @@ struct Files {
     encounters: &'static str,
     events: &'static str,
     links: Option<&'static str>,
+    context: Option<&'static str>,
     with: &'static [(&'static str, &'static str)],
 }
 
@@ -309,14 +333,19 @@ const LABELS: &str = "labels.sql";
 
 /// The sources that come with the program, in the order in which they are listed.
 static BUILTIN: &[Files] = &[
-    builtin!("eicu"),
-    builtin!("mimic4", with = "spans.sql" "visits.sql"),
-    builtin!("mimic3", queries = "mimic4", with = "spans.sql" "visits.sql"),
-    builtin!("meds", with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "visits.sql"),
-    builtin!("synthea", links = "links.sql"),
-    builtin!("omop", with = "ancestors.sql" "labels.sql" "visits.sql"),
-    builtin!("claims", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),
-    builtin!("fhir", links = "links.sql", with = "conditions.sql" "treatments.sql" "visits.sql"),
+    builtin!("eicu", context = "context.sql"),
+    builtin!("mimic4", context = "context.sql", with = "spans.sql" "visits.sql"),
+    builtin!("mimic3", queries = "mimic4", context = "context.sql", with = "spans.sql" "visits.sql"),
+    builtin!("meds", context = "context.sql", with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "subjects.sql" "visits.sql"),
+    builtin!("synthea", links = "links.sql", context = "context.sql"),
+    builtin!("omop", context = "context.sql", with = "ancestors.sql" "labels.sql" "visits.sql"),
+    builtin!("claims", context = "context.sql", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),
+    builtin!(
+        "fhir",
+        links = "links.sql",
+        context = "context.sql",
+        with = "conditions.sql" "treatments.sql" "visits.sql"
+    ),
     builtin!("events", links = "links.sql", with = "kinds.csv" "known_kinds.sql"),
 ];
 
@@ -333,6 +362,7 @@ impl Source {
                 encounters: files.encounters.into(),
                 events: files.events.into(),
                 links: files.links.map(str::to_owned),
+                context: files.context.map(str::to_owned),
                 builtin: files.with.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
             })
             .collect()
@@ -350,7 +380,11 @@ impl Source {
         let description: Description = overrides::typed(&overrides::read(&path)?)
             .map_err(|problem| Error::Source { path: shown.clone(), problem })?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let links = folder.join("links.sql");
+        check_context(&description).map_err(|problem| Error::Source { path: shown.clone(), problem })?;
+        let optional = |name: &str| {
+            let path = folder.join(name);
+            path.exists().then(|| text(&path)).transpose()
+        };
         let mut builtin = vec![];
         for file in description.tables.values().filter_map(|table| table.builtin.as_ref()) {
             builtin.push((file.clone(), text(&folder.join(file))?));
@@ -370,7 +404,8 @@ impl Source {
             description,
             encounters: text(&folder.join("encounters.sql"))?,
             events: text(&folder.join("events.sql"))?,
-            links: if links.exists() { Some(text(&links)?) } else { None },
+            links: optional("links.sql")?,
+            context: optional("context.sql")?,
             builtin,
         })
     }
@@ -390,6 +425,15 @@ impl Source {
             path: self.path.clone(),
             problem: format!("its file `{file}` is missing"),
         })
+    }
+}
+
+/// Refuses names of context that a user cannot ask for.
+fn check_context(description: &Description) -> Result<(), String> {
+    let is_wrong = |name: &&String| ["all", "none", ""].contains(&name.as_str()) || name.contains([',', '=']);
+    match description.context.keys().find(is_wrong) {
+        Some(name) => Err(format!("context cannot be called `{name}`: use letters, digits and underscores")),
+        None => Ok(()),
     }
 }
 
@@ -580,6 +624,7 @@ mod tests {
                     assert!(source.description.tables.contains_key(table), "{name}: {table}");
                 }
             }
+            check_context(&source.description).unwrap();
             for table in &source.description.any_of {
                 assert!(source.description.tables[table].optional, "{table}");
             }

@@ -38,6 +38,15 @@ pub struct Summary {
     /// Events that are no row of a table, but a part of one: the reason of a procedure, a code in a column of
     /// its own.
     pub events_derived: u64,
+    /// What is known of encounters beside codes: rows of the source, and of what is made of its encounters.
+    /// They are no events.
+    pub context_read: u64,
+    /// How many of these rows each rule dropped.
+    pub context_dropped: Vec<(String, u64)>,
+    /// Those of kept encounters with a code of the vocabulary.
+    pub context_kept: u64,
+    /// How many of these rows have each name that is taken, before any rule on encounters and codes.
+    pub context: BTreeMap<String, u64>,
     /// Links that the source has.
     pub links_read: u64,
     /// Links that are true edges, repetitions included.
@@ -75,8 +84,8 @@ pub struct Summary {
     pub encounters_with_edges: u64,
     /// Encounters whose end is left out, since it is before their start.
     pub ends_left_out: u64,
-    /// Labs whose values were put into buckets.
-    pub bucketed_labs: u64,
+    /// Codes of each kind whose values were put into buckets.
+    pub bucketed: PerKind<u64>,
     /// Whether only some encounters were taken.
     #[serde(skip)]
     pub is_limited: bool,
@@ -130,6 +139,8 @@ pub struct TableCounts {
     pub unreadable: u64,
     /// Those that are events, in a table whose rows are.
     pub events: Option<u64>,
+    /// Those that are context, in the same.
+    pub context: u64,
     /// Those that are encounters, in a table whose rows are.
     pub encounters: Option<u64>,
 }
@@ -142,7 +153,8 @@ impl TableCounts {
 
     fn adds_up(&self) -> bool {
         let all = |part: Option<u64>| part.is_none_or(|part| self.rows == self.unreadable + part);
-        all(self.events) && all(self.encounters)
+        let events = self.events.or((self.context > 0).then_some(0)).map(|events| events + self.context);
+        all(events) && all(self.encounters)
     }
 
     fn json(&self, min_cell: u64) -> Value {
@@ -154,6 +166,9 @@ impl TableCounts {
             if let Some(part) = part {
                 counts[name] = count(part);
             }
+        }
+        if self.context > 0 {
+            counts["context"] = count(self.context);
         }
         counts
     }
@@ -185,6 +200,7 @@ impl Summary {
         let relations = [
             ("encounters", all(self.encounters_read, self.encounters_kept, &self.dropped)),
             ("events", all(self.events_read, self.events_kept, &self.events_dropped)),
+            ("context", all(self.context_read, self.context_kept, &self.context_dropped)),
             ("links", all(self.links_read, self.links_kept, &self.links_dropped)),
         ];
         let tables = self.tables.iter().map(|(name, counts)| (name.as_str(), counts.adds_up()));
@@ -219,7 +235,7 @@ impl Summary {
             json["events_unmapped"] = shown_json(self.events_unmapped(counts, min_cell));
             json
         };
-        json!({
+        let mut told = json!({
             "source": self.source,
             "options": self.options,
             "encounters_read": self.read(min_cell).map_or_else(|hidden| json!(hidden), |count| json!(count)),
@@ -266,8 +282,35 @@ impl Summary {
             "edges": count(self.edges),
             "encounters_with_edges": part(self.encounters_with_edges, self.encounters_kept),
             "ends_left_out": count(self.ends_left_out),
-            "bucketed_labs": count(self.bucketed_labs),
-        })
+            "bucketed_labs": count(self.bucketed.lab),
+        });
+        if self.context_read > 0 {
+            told["context_read"] = shown_json(self.context_read(min_cell));
+            told["context_dropped"] = counts(&self.context_dropped).into();
+            told["context_kept"] = count(self.context_kept);
+            told["context"] = self.context_json(min_cell);
+            told["bucketed_context"] = count(self.bucketed.context);
+        }
+        told
+    }
+
+    /// How many rows of context have each name. Hidden where nearly all encounters have it, and all of them
+    /// where the count of a rule is, which could be had from them.
+    fn context_json(&self, min_cell: u64) -> Value {
+        let is_hidden = self.context_dropped.iter().any(|(_, count)| cell(*count, min_cell).is_err());
+        let count = |rows: u64| match is_hidden {
+            true => json!("hidden"),
+            false => shown_json(part(rows, self.encounters_read, min_cell)),
+        };
+        self.context.iter().map(|(name, rows)| (name.clone(), count(*rows))).collect()
+    }
+
+    /// Rows of context read, hidden as encounters read are.
+    ///
+    /// # Errors
+    /// How it is shown if it is hidden.
+    pub fn context_read(&self, min_cell: u64) -> Result<u64, String> {
+        read(self.context_read, &self.context_dropped, min_cell)
     }
 
     /// Why a label is not known, with counts. All of a label are hidden if one is too small: it could be had by
@@ -387,7 +430,7 @@ mod tests {
             events_dropped: vec![("no_code".into(), 2)],
             tables: BTreeMap::from([(
                 "lab".into(),
-                TableCounts { rows: 6, unreadable: 1, events: Some(5), encounters: None },
+                TableCounts { rows: 8, unreadable: 1, events: Some(5), context: 2, encounters: None },
             )]),
             ..Summary::default()
         };

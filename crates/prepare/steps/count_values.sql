@@ -1,1 +1,1 @@
-SELECT coalesce(sum(with_value), 0) FROM tally WHERE kind = 'lab' AND dropped IS NULL
+SELECT coalesce(sum(with_value), 0) FROM tally WHERE kind = $kind AND dropped IS NULL

@@ -1,4 +1,4 @@
--- The source's events; `dropped` names the rule that drops one. A value that is no number, or beyond all
+-- The source's events, and context; `dropped` names the rule that drops one. A value that is no number, or beyond all
 -- numbers, goes into no bucket.
 SELECT
     encounter_id,
@@ -12,7 +12,7 @@ SELECT
             ',',
             note,
             CASE
-                WHEN kind = 'lab' AND NOT value BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308
+                WHEN kind IN ('lab', 'context') AND NOT value BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308
                     THEN 'no_finite_value'
             END
         ),
@@ -23,6 +23,7 @@ SELECT
         WHEN kind IS NULL OR kind NOT IN ('context', 'diagnosis', 'treatment', 'lab') THEN 'unknown_kind'
         WHEN code IS NULL OR code = '' THEN 'no_code'
         WHEN octet_length(code) > 1000 THEN 'code_too_long'
+        WHEN kind = 'context' AND NOT ($is_chosen) THEN 'not_chosen'
         $after_prediction
     END AS dropped
 FROM (
@@ -37,6 +38,7 @@ FROM (
         CAST(numeric_value AS DOUBLE) AS value
         $time
     FROM (SELECT encounter_id, kind, code, $columns FROM source_events)
+    $and_context
 ) AS given
 $join_times
 $where

@@ -6,6 +6,7 @@ SELECT
     listed.treatment,
     listed.lab,
     coalesce(listed.events, 0) AS all_events,
+    coalesce(listed.context_rows, 0) AS all_context,
     $links AS links,
     $count_links AS all_links
 FROM encounters

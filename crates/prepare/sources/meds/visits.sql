@@ -66,16 +66,23 @@ ordered AS (
         coalesce(visit, CAST(row_number() OVER (PARTITION BY subject_id ORDER BY start, visit) AS VARCHAR)) AS visit,
         start,
         finish,
-        lead(start) OVER (PARTITION BY subject_id ORDER BY start, visit) AS next_start
+        lead(start) OVER (PARTITION BY subject_id ORDER BY start, visit) AS next_start,
+        rank() OVER (PARTITION BY subject_id ORDER BY start) - 1 AS earlier_visits
     FROM found
 ),
 visits AS (
-    SELECT subject_id, visit, start, next_start, least(finish, next_start - INTERVAL '1 microsecond') AS "end"
+    SELECT
+        subject_id, visit, start, next_start, least(finish, next_start - INTERVAL '1 microsecond') AS "end",
+        earlier_visits,
+        -- When the visit before was over, which ended where this one begins at the latest.
+        CASE WHEN earlier_visits > 0
+            THEN lag(least(finish, next_start)) OVER (PARTITION BY subject_id ORDER BY start, visit)
+        END AS last_end
     FROM ordered
 )
 SELECT
     CAST(subject_id AS VARCHAR) || ':' || visit AS encounter_id,
-    subject_id, visit, start, "end",
+    subject_id, visit, start, "end", earlier_visits, last_end,
     arrow_cast(NULL, 'Timestamp(Microsecond, None)') AS prediction_time,
     CAST(NULL AS BOOLEAN) AS boolean_value
 FROM visits
@@ -84,7 +91,7 @@ UNION ALL
 -- The visit that goes on at the time of prediction, or the last one before.
 SELECT
     CAST(task_labels.subject_id AS VARCHAR) || '@' || CAST(prediction_time AS VARCHAR),
-    task_labels.subject_id, visit, start, "end",
+    task_labels.subject_id, visit, start, "end", earlier_visits, last_end,
     prediction_time,
     boolean_value
 FROM task_labels

@@ -114,6 +114,8 @@ struct Measured {
 struct Patient {
     deceased_boolean: Option<bool>,
     deceased_date_time: Option<Moment>,
+    gender: Option<String>,
+    birth_date: Option<Moment>,
 }
 
 /// Reads a part of a resource as what FHIR says that it is.
@@ -171,10 +173,11 @@ pub(super) fn rows(
         }
         "Observation" => Ok(observations(row, read(resource)?, read(resource)?, &scope)),
         _ => {
-            let Patient { deceased_boolean, deceased_date_time } = read(resource)?;
+            let Patient { deceased_boolean, deceased_date_time, gender, birth_date } = read(resource)?;
             let deceased = Some(deceased_date_time.is_some() || deceased_boolean == Some(true));
             let deceased_day = deceased_date_time.and_then(|moment| moment.day);
-            Ok(vec![("patient", Row { deceased, deceased_day, ..row })])
+            let birth_date = birth_date.map(|moment| moment.at);
+            Ok(vec![("patient", Row { deceased, deceased_day, gender, birth_date, ..row })])
         }
     }
 }

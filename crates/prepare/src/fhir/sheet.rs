@@ -87,6 +87,8 @@ pub(super) struct Row {
     // Of patients.
     pub(super) deceased: Option<bool>,
     pub(super) deceased_day: Option<i64>,
+    pub(super) gender: Option<String>,
+    pub(super) birth_date: Option<i64>,
     // Of medication requests.
     pub(super) do_not_perform: Option<bool>,
     pub(super) medication: Option<String>,

@@ -1,6 +1,7 @@
 //! Functions that the queries use beside those of the engine. They are registered by name and carry no state,
 //! so that a plan with them can be sent to another machine.
 
+mod band;
 mod bucketed;
 mod code_count;
 mod edges;
@@ -38,6 +39,10 @@ pub fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(share::Share::default()));
     context.register_udf(ScalarUDF::from(moment::Moment::of_time()));
     context.register_udf(ScalarUDF::from(moment::Moment::of_day()));
+    context.register_udf(ScalarUDF::from(band::Band::of_age()));
+    context.register_udf(ScalarUDF::from(band::Band::of_visits()));
+    context.register_udf(ScalarUDF::from(band::Band::of_days()));
+    context.register_udf(ScalarUDF::from(band::YearsBetween::default()));
     context.register_udf(ScalarUDF::from(line_breaks::HasLineBreak::default()));
     context.register_udaf(AggregateUDF::from(code_count::CodeCount::default()));
     context.register_udaf(AggregateUDF::from(pair_count::PairCount::default()));

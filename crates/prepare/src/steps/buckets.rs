@@ -1,4 +1,4 @@
-//! Buckets for the values of labs, whose bounds are quantiles of the training split.
+//! Buckets for the values of labs and of context, whose bounds are quantiles of the training split.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Float64Type, UInt32Type};
 use datafusion::logical_expr::Expr;
-use gct::record::Code;
+use gct::record::{Code, CodeKind};
 use serde_json::json;
 
 use super::{Numbering, Steps};
@@ -14,22 +14,25 @@ use crate::error::Result;
 use crate::functions::{bucket_text, bucketed};
 use crate::sql::filled;
 
-/// The buckets of all labs, and the codes that they make.
+/// The kinds of codes whose values go into buckets.
+pub(super) const BUCKETED: [CodeKind; 2] = [CodeKind::Context, CodeKind::Lab];
+
+/// The buckets of all codes of a kind, and the codes that they make.
 pub(super) struct Buckets {
-    /// The bounds of each lab, by its number; none for a lab without values in the training split.
+    /// The bounds of each code, by its number; none for a code without values in the training split.
     bounds: Vec<Vec<f64>>,
-    /// The codes of labs as they are recorded.
-    labs: Vec<Code>,
+    /// The codes as they are recorded.
+    recorded: Vec<Code>,
     /// All codes that values can lead to, in order.
     codes: Vec<Code>,
-    /// For each lab the number of the code without a value, then those of its buckets.
+    /// For each recorded code the number of the code without a value, then those of its buckets.
     numbers: Vec<u32>,
 }
 
 impl Buckets {
-    fn new(labs: Vec<Code>, bounds: Vec<Vec<f64>>) -> Self {
+    fn new(kind: CodeKind, recorded: Vec<Code>, bounds: Vec<Vec<f64>>) -> Self {
         let mut codes = BTreeMap::new();
-        let each = || labs.iter().zip(&bounds).flat_map(|(lab, bounds)| codes_of(lab, bounds));
+        let each = || recorded.iter().zip(&bounds).flat_map(|(code, bounds)| codes_of(kind, code, bounds));
         for (code, description) in each() {
             codes.entry(code).or_insert(description);
         }
@@ -41,7 +44,7 @@ impl Buckets {
             count: 0,
         });
         let codes = codes.collect();
-        Buckets { bounds, labs, codes, numbers }
+        Buckets { bounds, recorded, codes, numbers }
     }
 
     /// The codes of all buckets.
@@ -49,66 +52,67 @@ impl Buckets {
         Numbering { codes: self.codes.clone(), new: (0..self.codes.len() as u32).map(Some).collect() }
     }
 
-    /// The codes of a list of labs with values.
-    pub(super) fn codes(&self, labs: Expr) -> Expr {
+    /// The codes of a list of recorded codes with values.
+    pub(super) fn codes(&self, recorded: Expr) -> Expr {
         let mut starts = vec![0];
         starts.extend(self.bounds.iter().scan(0, |end, bounds| {
             *end += bounds.len() as u32;
             Some(*end)
         }));
-        bucketed(labs, &starts, &self.bounds.concat(), &self.numbers)
+        bucketed(recorded, &starts, &self.bounds.concat(), &self.numbers)
     }
 
-    /// How many labs have bounds.
-    pub(super) fn labs(&self) -> u64 {
+    /// How many codes have bounds.
+    pub(super) fn count(&self) -> u64 {
         self.bounds.iter().filter(|bounds| !bounds.is_empty()).count() as u64
     }
 
-    /// The bounds of each lab that has any.
+    /// The bounds of each code that has any.
     pub(super) fn json(&self) -> serde_json::Map<String, serde_json::Value> {
-        let with_bounds = self.labs.iter().zip(&self.bounds).filter(|(_, bounds)| !bounds.is_empty());
-        with_bounds.map(|(lab, bounds)| (lab.code.clone(), json!(bounds))).collect()
+        let with_bounds = self.recorded.iter().zip(&self.bounds).filter(|(_, bounds)| !bounds.is_empty());
+        with_bounds.map(|(code, bounds)| (code.code.clone(), json!(bounds))).collect()
     }
 }
 
-/// The code of a lab without a value, and those of its buckets, with their descriptions. A lab without bounds
-/// has one code.
-fn codes_of(lab: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
-    let plain = (lab.code.clone(), lab.description.clone());
+/// A code without a value, and those of its buckets, with their descriptions: `K//2-of-5` for a lab,
+/// `weight=2-of-5` for context. A code without bounds is one.
+fn codes_of(kind: CodeKind, code: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
+    let plain = (code.code.clone(), code.description.clone());
     if bounds.is_empty() {
         return vec![plain.clone(), plain];
     }
     let of = bounds.len() + 1;
-    let name = lab.description.as_ref().unwrap_or(&lab.code);
+    let name = code.description.as_ref().unwrap_or(&code.code);
+    let between = if kind == CodeKind::Context { "=" } else { "//" };
     let buckets = (0..of).map(|bucket| {
         let description = format!("{name}, {}", bucket_text(bucket, bounds));
-        (format!("{}//{}-of-{of}", lab.code, bucket + 1), Some(description))
+        (format!("{}{between}{}-of-{of}", code.code, bucket + 1), Some(description))
     });
     std::iter::once(plain).chain(buckets).collect()
 }
 
 impl Steps<'_> {
-    /// The buckets of the encounters that are alive.
-    pub(super) async fn buckets(&self, labs: &Numbering) -> Result<Buckets> {
+    /// The buckets of codes of a kind, of the encounters that are alive.
+    pub(super) async fn buckets(&self, kind: CodeKind, codes: &Numbering) -> Result<Buckets> {
         let values = filled(
-            include_str!("../../steps/lab_values.sql"),
-            &[("is_training", &self.is_training("alive"))],
+            include_str!("../../steps/values.sql"),
+            &[("is_training", &self.is_training("alive")), ("kind", kind.name())],
         );
-        self.engine.view("lab_values", self.engine.sql(&values).await?)?;
-        let totals = self.count_values(labs.codes.len()).await?;
+        self.engine.view("bucket_values", self.engine.sql(&values).await?)?;
+        let totals = self.count_values(codes.codes.len()).await?;
         let mut bounds = vec![];
         for range in ranges(&totals, self.engine.room() / size_of::<f64>()) {
             let values = self.values(&totals, range).await?;
             let bins = self.request.settings.lab_bins as usize;
             bounds.extend(values.into_iter().map(|values| quantiles(values, bins)));
         }
-        Ok(Buckets::new(labs.codes.clone(), bounds))
+        Ok(Buckets::new(kind, codes.codes.clone(), bounds))
     }
 
-    /// How many values each lab has; 0 where they are too few.
-    async fn count_values(&self, labs: usize) -> Result<Vec<usize>> {
-        let mut totals = vec![0; labs];
-        for (id, total) in self.count_by("counting lab values", "lab_values", "id", "count(*)").await? {
+    /// How many values each code has; 0 where they are too few.
+    async fn count_values(&self, codes: usize) -> Result<Vec<usize>> {
+        let mut totals = vec![0; codes];
+        for (id, total) in self.count_by("counting values", "bucket_values", "id", "count(*)").await? {
             // A bound of few values is nearly a value.
             if let (Ok(id), true) = (id.parse::<usize>(), total >= self.request.settings.min_cell) {
                 totals[id] = total as usize;
@@ -117,39 +121,39 @@ impl Steps<'_> {
         Ok(totals)
     }
 
-    /// The values of some labs, by lab.
-    async fn values(&self, totals: &[usize], labs: Range<usize>) -> Result<Vec<Vec<f64>>> {
+    /// The values of some codes, by code.
+    async fn values(&self, totals: &[usize], codes: Range<usize>) -> Result<Vec<Vec<f64>>> {
         let mut found: Vec<Vec<f64>> =
-            totals[labs.clone()].iter().map(|total| Vec::with_capacity(*total)).collect();
-        let parts = [("start", &*labs.start.to_string()), ("end", &labs.end.to_string())];
-        let sql = filled(include_str!("../../steps/some_lab_values.sql"), &parts);
+            totals[codes.clone()].iter().map(|total| Vec::with_capacity(*total)).collect();
+        let parts = [("start", &*codes.start.to_string()), ("end", &codes.end.to_string())];
+        let sql = filled(include_str!("../../steps/some_values.sql"), &parts);
         let each = |batch: RecordBatch| {
             let values = batch.column(1).as_primitive::<Float64Type>().values();
             for (id, value) in batch.column(0).as_primitive::<UInt32Type>().values().iter().zip(values) {
                 let id = *id as usize;
                 if totals[id] > 0 {
-                    found[id - labs.start].push(*value);
+                    found[id - codes.start].push(*value);
                 }
             }
             Ok(())
         };
-        self.engine.each_batch("bucketing lab values", self.engine.sql(&sql).await?, each).await?;
+        self.engine.each_batch("bucketing values", self.engine.sql(&sql).await?, each).await?;
         Ok(found)
     }
 }
 
-/// Labs one after the other whose values are at most so many together, or one lab with more.
+/// Codes one after the other whose values are at most so many together, or one code with more.
 fn ranges(totals: &[usize], most: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = vec![];
     let mut held = 0;
-    for (lab, total) in totals.iter().enumerate() {
+    for (code, total) in totals.iter().enumerate() {
         match ranges.last_mut() {
             Some(range) if held + total <= most => {
-                range.end = lab + 1;
+                range.end = code + 1;
                 held += total;
             }
             _ => {
-                ranges.push(lab..lab + 1);
+                ranges.push(code..code + 1);
                 held = *total;
             }
         }
@@ -191,11 +195,13 @@ mod tests {
     #[test]
     fn codes_of_buckets_are_in_order_and_a_code_that_is_recorded_as_one_is_the_same() {
         let lab = |code: &str| Code { code: code.into(), description: Some(format!("{code}!")), count: 0 };
-        let buckets =
-            Buckets::new(vec![lab("K"), lab("Na"), lab("Na//1-of-2")], vec![vec![], vec![140.0], vec![]]);
+        let recorded = vec![lab("K"), lab("Na"), lab("Na//1-of-2")];
+        let buckets = Buckets::new(CodeKind::Lab, recorded, vec![vec![], vec![140.0], vec![]]);
         let codes: Vec<&str> = buckets.codes.iter().map(|code| code.code.as_str()).collect();
         assert_eq!(codes, ["K", "Na", "Na//1-of-2", "Na//2-of-2"]);
         assert_eq!(buckets.numbers, [0, 0, 1, 2, 3, 2, 2]);
         assert_eq!(buckets.codes[3].description.as_deref(), Some("Na!, over 140"));
+        let context = codes_of(CodeKind::Context, &lab("weight"), &[60.0]);
+        assert_eq!(context[2], ("weight=2-of-2".into(), Some("weight!, over 60".into())));
     }
 }

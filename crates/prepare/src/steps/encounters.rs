@@ -26,6 +26,8 @@ const RESERVED: [&str; 11] = [
     "from_table",
     "all_events",
     "known_events",
+    "all_context",
+    "known_context",
     "all_links",
     "known_links",
 ];
@@ -37,7 +39,7 @@ pub(super) type Optional = (&'static str, &'static str);
 pub(super) const NO_TEXT: &str = "CAST(NULL AS VARCHAR)";
 
 /// No time.
-const NO_TIME: &str = "arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
+pub(super) const NO_TIME: &str = "arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
 
 /// Columns of `source_encounters` that the source may leave out.
 const OPTIONAL: [Optional; 6] = [
@@ -52,7 +54,7 @@ const OPTIONAL: [Optional; 6] = [
 impl Steps<'_> {
     /// The results of the source's queries: views are computed, the relations get names.
     pub(super) async fn relations(&mut self) -> Result<()> {
-        for query in queries(&self.request.source)? {
+        for query in queries(self.request)?.into_iter().filter(|query| self.needed.is(query)) {
             let frame = query.plan(self.engine, &self.values).await?;
             if query.is_view {
                 let step = format!("making {}", query.name.replace('_', " "));
@@ -68,6 +70,7 @@ impl Steps<'_> {
                 self.labels = labels(&query, &frame)?;
             }
             self.has_links |= query.name == "links";
+            self.has_context |= query.name == "context";
             self.engine.view(&format!("source_{}", query.name), frame)?;
         }
         Ok(())
@@ -231,6 +234,7 @@ fn check_columns(query: &Query<'_>, frame: &DataFrame) -> Result<()> {
         "encounters" => &["encounter_id", "subject_id"],
         "events" => &["encounter_id", "kind", "code"],
         "labels" => &["encounter_id", "label", "value", "note"],
+        "context" => &["encounter_id", "name"],
         _ => &["encounter_id", "cause", "effect"],
     };
     let found: Vec<&str> = frame.schema().fields().iter().map(|field| field.name().as_str()).collect();

@@ -5,11 +5,13 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::dataframe::DataFrame;
 use gct::record::{Code, CodeKind, PerKind};
 
+use super::buckets::BUCKETED;
+use super::context::OTHERS;
 use super::encounters::{NO_TEXT, Optional};
 use super::{Numbering, Steps, add};
 use crate::engine::{as_text, single};
 use crate::error::{Error, Result};
-use crate::sql::filled;
+use crate::sql::{filled, quoted};
 use crate::summary::Summary;
 
 /// What gathering the codes of encounters holds in memory for an event.
@@ -26,6 +28,9 @@ const OPTIONAL: [Optional; 5] = [
 
 /// The time of an event, where labels have a moment of prediction.
 const TIME: &str = ", arrow_cast(time, 'Timestamp(Microsecond, None)') AS time";
+
+/// That of context, which has none.
+const NO_TIME_OF_CONTEXT: &str = ", arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
 
 /// The rules that drop what is not known at the moment of prediction. Context is what is known of the patient
 /// and the visit, and often has no time.
@@ -45,27 +50,35 @@ impl Steps<'_> {
     pub(super) async fn events(&mut self) -> Result<()> {
         let source = self.engine.context.table("source_events").await?;
         let has_values = source.schema().fields().iter().any(|field| field.name() == "numeric_value");
-        self.has_values = has_values && self.request.settings.lab_bins > 1;
+        let has_bins = self.request.settings.lab_bins > 1;
+        self.has_values.lab = has_values && has_bins;
+        self.has_values.context = (has_values || self.has_context) && has_bins;
         let columns = self.columns("source_events", &OPTIONAL).await?;
         let limited = match self.request.settings.limit {
             Some(_) => "WHERE given.encounter_id IN (SELECT encounter_id FROM encounters)",
             None => "",
         };
-        let [time, join_times, after_prediction] = match self.has_label_times {
+        let [time, no_time, join_times, after_prediction] = match self.has_label_times {
             true => {
                 self.check_times(&source)?;
-                [TIME, include_str!("../../steps/join_times.sql"), AFTER_PREDICTION]
+                [TIME, NO_TIME_OF_CONTEXT, include_str!("../../steps/join_times.sql"), AFTER_PREDICTION]
             }
-            false => ["", "", ""],
+            false => ["", "", "", ""],
         };
         // What is dropped by the time of a label is dropped last.
         let columns = if self.has_label_times { columns + ", time" } else { columns };
+        let and_context = match self.has_context {
+            true => filled(include_str!("../../steps/and_context.sql"), &[("no_time", no_time)]),
+            false => String::new(),
+        };
         let parts = [
             ("columns", columns.as_str()),
             ("where", limited),
             ("time", time),
             ("join_times", join_times),
             ("after_prediction", after_prediction),
+            ("and_context", &and_context),
+            ("is_chosen", &self.is_chosen()),
         ];
         let events = self.engine.sql(&filled(include_str!("../../steps/events.sql"), &parts)).await?;
         self.engine.view("events", events)
@@ -93,20 +106,24 @@ impl Steps<'_> {
         let step = "counting codes";
         let tally = self.engine.sql(include_str!("../../steps/tally.sql")).await?;
         self.engine.keep(step, "tally", tally).await?;
-        // Where no lab has a value, there is nothing to put into buckets.
-        let values = include_str!("../../steps/count_values.sql");
-        self.has_values &= single(&self.engine.query("counting values", values).await?) > 0;
+        // Where nothing has a value, there is nothing to put into buckets.
+        for kind in BUCKETED {
+            let values =
+                filled(include_str!("../../steps/count_values.sql"), &[("kind", &quoted(kind.name()))]);
+            self.has_values[kind] &= single(&self.engine.query("counting values", &values).await?) > 0;
+        }
         self.roll_up(summary).await?;
-        for (rule, count) in self.count_by(step, "rolled", "dropped", "sum(events)").await? {
+        for (rule, count) in self.count_by(step, OTHERS, "dropped", "sum(events)").await? {
             summary.events_read += count;
             add(&mut summary.events_dropped, &rule, count);
         }
-        for (table, count) in self.count_by(step, "rolled", "from_table", "sum(events)").await? {
+        for (table, count) in self.count_by(step, OTHERS, "from_table", "sum(events)").await? {
             match table.as_str() {
                 "" => summary.events_derived = count,
                 _ => summary.tables.entry(table).or_default().events = Some(count),
             }
         }
+        self.count_context(summary).await?;
         // An event can have several notes, with commas between them.
         for (notes, count) in self.count_by(step, "rolled", "note", "sum(events)").await? {
             for note in notes.split(',').filter(|note| !note.is_empty()) {
@@ -119,7 +136,7 @@ impl Steps<'_> {
 
     /// The codes of each encounter as numbers, beside the encounter; and the codes.
     pub(super) async fn lists(&self, summary: &mut Summary) -> Result<PerKind<Numbering>> {
-        let shares = self.engine.shares(summary.events_read * EVENT_BYTES);
+        let shares = self.engine.shares((summary.events_read + summary.context_read) * EVENT_BYTES);
         self.gather_codes(shares, summary).await?;
         if self.has_links {
             self.gather_links(summary).await?;
@@ -137,20 +154,24 @@ impl Steps<'_> {
     }
 
     async fn gather_codes(&self, shares: u64, summary: &mut Summary) -> Result<()> {
-        let lab = match self.has_values {
+        let listed = |kind| match self.has_values[kind] {
             true => "named_struct('id', codes.id, 'value', events.numeric_value)",
             false => "codes.id",
         };
+        let [context, lab] = [CodeKind::Context, CodeKind::Lab].map(listed);
         let mut lists = vec![];
         for share in 0..shares {
             let and_share = in_share("AND", "events.encounter_id", share, shares);
-            let parts = [("lab", lab), ("and_share", &and_share)];
+            let parts = [("context", context), ("lab", lab), ("and_share", &and_share)];
             lists.push(self.engine.sql(&filled(include_str!("../../steps/lists.sql"), &parts)).await?);
         }
         self.engine.keep_all("gathering codes", "lists", lists).await?;
         let (lost, dropped) = self.lost("lists", "events").await?;
         add(&mut summary.events_dropped, "no_encounter", lost);
         add(&mut summary.events_dropped, "encounter_dropped", dropped);
+        let (lost, dropped) = self.lost("lists", "context_rows").await?;
+        add(&mut summary.context_dropped, "no_encounter", lost);
+        add(&mut summary.context_dropped, "encounter_dropped", dropped);
         Ok(())
     }
 

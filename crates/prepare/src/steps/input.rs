@@ -7,15 +7,17 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{col, lit};
 use gct::record::CodeKind;
 
+use crate::context;
 use crate::engine::{Engine, as_text};
 use crate::error::{Error, Result};
 use crate::fhir;
 use crate::files::InputFiles;
 use crate::rollup::{Chosen, Rollup};
 use crate::settings::Request;
-use crate::source::{Choice, ChoiceKind, Flatten, Source, Value};
+use crate::source::{Choice, ChoiceKind, Flatten, Value};
 use crate::sql::substitute;
 use crate::summary::{Summary, TableCounts};
 use crate::tables::{self, Differences, Tables};
@@ -28,6 +30,8 @@ pub(super) struct Query<'a> {
     sql: &'a str,
     /// Whether other queries read its result, and nothing else does.
     pub(super) is_view: bool,
+    /// Names of context that are not taken: rows that have one are not even read.
+    left_out: Vec<String>,
 }
 
 impl Query<'_> {
@@ -37,14 +41,24 @@ impl Query<'_> {
         engine: &Engine<'_>,
         values: &BTreeMap<String, Value>,
     ) -> Result<DataFrame> {
-        plan(engine, &self.file, self.sql, values).await
+        let frame = plan(engine, &self.file, self.sql, values).await?;
+        let has_names = frame.schema().fields().iter().any(|field| field.name() == "name");
+        if self.left_out.is_empty() || !has_names {
+            return Ok(frame);
+        }
+        let left_out = self.left_out.iter().map(|name| lit(name.as_str())).collect();
+        Ok(frame.filter(col("name").is_null().or(col("name").in_list(left_out, true)))?)
     }
 }
 
 /// The queries of a source: views in their order, then the relations.
-pub(super) fn queries(source: &Source) -> Result<Vec<Query<'_>>> {
+pub(super) fn queries(request: &Request) -> Result<Vec<Query<'_>>> {
+    let source = &request.source;
     let folder = source.path.trim_end_matches("source.toml");
-    let query = |name, sql, is_view| Query { name, file: format!("{folder}{name}.sql"), sql, is_view };
+    let query = |name, sql, is_view| {
+        let (file, left_out) = (format!("{folder}{name}.sql"), vec![]);
+        Query { name, file, sql, is_view, left_out }
+    };
     let mut queries = vec![];
     for view in &source.description.views {
         queries.push(query(view.as_str(), source.builtin_text(&format!("{view}.sql"))?, true));
@@ -53,6 +67,11 @@ pub(super) fn queries(source: &Source) -> Result<Vec<Query<'_>>> {
     queries.push(query("events", source.events.as_str(), false));
     queries.extend(source.links.as_deref().map(|links| query("links", links, false)));
     queries.extend(source.labels().map(|labels| query("labels", labels, false)));
+    let is_taken = |name: &String| request.settings.context.contains(name);
+    let (taken, left_out): (Vec<String>, _) = source.description.context.keys().cloned().partition(is_taken);
+    if let (Some(sql), true) = (&source.context, !taken.is_empty() || context::is_open(source)) {
+        queries.push(Query { left_out, ..query("context", sql, false) });
+    }
     Ok(queries)
 }
 
@@ -68,7 +87,7 @@ pub(super) fn groups<'a>(
     let file = format!("{}{file}", source.path.trim_end_matches("source.toml"));
     let word = chosen.word.clone().map_or(Value::Null, Value::Text);
     let own = [("kind".to_owned(), Value::Text(kind.name().into())), ("word".to_owned(), word)];
-    Ok((Query { name: "groups", file, sql, is_view: false }, merged(values, &own.into())))
+    Ok((Query { name: "groups", file, sql, is_view: false, left_out: vec![] }, merged(values, &own.into())))
 }
 
 async fn plan(
@@ -84,12 +103,25 @@ async fn plan(
     engine.foreign_sql(&sql).await.map_err(|error| refuse(error.strip_backtrace()))
 }
 
+/// The tables and views that the relations of a source are made of.
+#[derive(Default)]
+pub(super) struct Needed(BTreeSet<String>);
+
+impl Needed {
+    /// Whether a query has to be computed: all but views that no other query reads.
+    pub(super) fn is(&self, query: &Query<'_>) -> bool {
+        !query.is_view || self.0.contains(query.name)
+    }
+}
+
 /// What the queries of a source can speak of, once its tables are read.
 pub(super) struct Input {
     /// The values of the source's options.
     pub(super) options: BTreeMap<String, Value>,
     /// The same, and which tables there are.
     pub(super) values: BTreeMap<String, Value>,
+    /// The tables and views that they read.
+    pub(super) needed: Needed,
 }
 
 /// Reads the tables that the source's queries need.
@@ -113,7 +145,8 @@ pub(super) async fn read(
     for (_, chosen) in rollups.iter().filter_map(Rollup::chosen) {
         tables.require(&request.source.description.rollups[&chosen.name].tables).await?;
     }
-    tables.read(&needed_tables(engine, request, rollups, &values).await?, &values).await?;
+    let needed = needed(engine, request, rollups, &values).await?;
+    tables.read(&needed.0, &values).await?;
     check_parts(engine, request, &values).await?;
     let found = tables.finish().await?;
     summary.tables = found.rows.into_iter().map(|(name, rows)| (name, TableCounts::new(rows))).collect();
@@ -121,7 +154,7 @@ pub(super) async fn read(
     summary.options = options.iter().map(|(name, value)| (name.clone(), value.json())).collect();
     match summary.unreadable.first() {
         Some(found) if request.settings.strict => Err(Error::Strict { problem: found.first.clone() }),
-        _ => Ok(Input { options, values }),
+        _ => Ok(Input { options, values, needed }),
     }
 }
 
@@ -176,8 +209,8 @@ async fn flatten(
     // Which tables there will be is not known yet.
     let all = request.source.description.tables.keys();
     let all = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
-    let needed = needed_tables(engine, request, rollups, &merged(&request.options, &all)).await?;
-    let (flat, found) = fhir::flatten(engine, &request.source, &files, &needed).await?;
+    let needed = needed(engine, request, rollups, &merged(&request.options, &all)).await?;
+    let (flat, found) = fhir::flatten(engine, &request.source, &files, &needed.0).await?;
     (summary.resources, summary.files_empty) = (found.resources, found.files_empty);
     summary.unreadable = found.unreadable;
     Ok(flat)
@@ -188,35 +221,46 @@ fn merged(options: &BTreeMap<String, Value>, more: &BTreeMap<String, Value>) -> 
     more.iter().chain(options).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The tables that the queries of a source read with these values. While an option is not known, all of them.
-async fn needed_tables(
+/// The tables and views that the relations of a source are made of with these values. While an option is not
+/// known, all of them.
+async fn needed(
     engine: &Engine<'_>,
     request: &Request,
     rollups: &[Rollup],
     values: &BTreeMap<String, Value>,
-) -> Result<BTreeSet<String>> {
+) -> Result<Needed> {
     let description = &request.source.description;
     if description.options.iter().any(|(name, choice)| choice.is_open(&values[name])) {
-        return Ok(description.tables.keys().cloned().collect());
+        return Ok(Needed(description.tables.keys().chain(&description.views).cloned().collect()));
     }
-    let mut needed = BTreeSet::new();
-    for query in queries(&request.source)? {
+    let mut read = vec![];
+    for query in queries(request)? {
         let frame = query.plan(engine, values).await?;
         let name = if query.is_view { query.name.to_owned() } else { format!("source_{}", query.name) };
         engine.outline(&name, frame.schema().inner().clone())?;
-        needed.extend(tables_of(query.file, frame)?);
+        let tables = tables_of(&query.file, frame)?;
+        read.push((query, tables));
     }
     for (kind, chosen) in rollups.iter().filter_map(Rollup::chosen) {
         let (query, values) = groups(&request.source, kind, chosen, values)?;
         let frame = query.plan(engine, &values).await?;
-        needed.extend(tables_of(query.file, frame)?);
+        let tables = tables_of(&query.file, frame)?;
+        read.push((query, tables));
+    }
+    // What reads a view comes after it.
+    let mut needed = Needed::default();
+    for (query, tables) in read.into_iter().rev() {
+        if needed.is(&query) {
+            needed.0.extend(tables);
+        }
     }
     Ok(needed)
 }
 
 /// The tables that the query in a file reads.
-fn tables_of(file: String, frame: DataFrame) -> Result<BTreeSet<String>> {
-    let refuse = |error: DataFusionError| Error::Source { path: file, problem: error.strip_backtrace() };
+fn tables_of(file: &str, frame: DataFrame) -> Result<BTreeSet<String>> {
+    let refuse =
+        |error: DataFusionError| Error::Source { path: file.into(), problem: error.strip_backtrace() };
     Engine::tables_of(frame).map_err(refuse)
 }
 

@@ -1,12 +1,13 @@
-//! From a source's three relations to a dataset folder. Each step is a query whose result is small, or lies
+//! From a source's relations to a dataset folder. Each step is a query whose result is small, or lies
 //! on disk until the next:
 //!
 //! ```text
 //! encounters   the source's, with labels joined and a reason where one is dropped
+//! context      what is known of encounters beside codes, as codes: from then on events like others
 //! tally        every code that any event has, with counts
 //! rolled       the same, with the group that a rollup puts each code into
 //! codes        codes numbered within their kind, those of one group alike
-//! lists        the codes of each encounter, as numbers, labs with their values
+//! lists        the codes of each encounter, as numbers, labs and context with their values
 //! alive        encounters with their lists and links that no rule has dropped yet
 //! accepted     those that no rule drops, without rare codes, values in buckets
 //! ```
@@ -20,7 +21,10 @@ mod input;
 /// The source's relations, and its encounters.
 mod encounters;
 
-/// Buckets for the values of labs.
+/// What is known of encounters beside codes.
+mod context;
+
+/// Buckets for values.
 mod buckets;
 
 /// The codes and links of each encounter, gathered from the source's events.
@@ -46,7 +50,7 @@ use std::path::Path;
 
 use gct::dataset::{Assembly, ENCOUNTERS_PER_PART};
 use gct::job::Job;
-use gct::record::{Code, CodeKind};
+use gct::record::{Code, CodeKind, PerKind};
 
 use crate::engine::{Engine, Progress, text_counts};
 use crate::error::{Error, Result};
@@ -75,11 +79,12 @@ pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progre
     let mut steps = Steps::new(&engine, request, rollups, input);
     steps.relations().await?;
     steps.encounters(&mut summary).await?;
+    steps.context().await?;
     steps.events().await?;
     steps.tally(&mut summary).await?;
     let codes = steps.lists(&mut summary).await?;
     let settled = steps.settle(codes, &mut summary).await?;
-    let bounds = settled.bounds_by_code();
+    let bounds = settled.bounds();
     let numberings = steps.accept(settled, &mut summary).await?;
     steps.count(&mut summary).await?;
     summary.temporary = engine.temporary();
@@ -131,9 +136,13 @@ struct Steps<'a> {
     /// The options, and which tables there are.
     values: BTreeMap<String, Value>,
     labels: Vec<String>,
+    /// The tables and views that the source's relations are made of.
+    needed: input::Needed,
     has_links: bool,
-    /// Whether events have values that go into buckets.
-    has_values: bool,
+    /// Whether anything is known of encounters beside codes.
+    has_context: bool,
+    /// Of which kinds events have values that go into buckets.
+    has_values: PerKind<bool>,
     /// Whether the source has labels whose names the data have.
     has_own_labels: bool,
     /// Whether the user's labels say for which moment they are to be predicted.
@@ -144,7 +153,7 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn new(engine: &'a Engine<'a>, request: &'a Request, rollups: Vec<Rollup>, input: input::Input) -> Self {
-        let input::Input { options, values } = input;
+        let input::Input { options, values, needed } = input;
         Steps {
             engine,
             request,
@@ -152,8 +161,10 @@ impl<'a> Steps<'a> {
             options,
             values,
             labels: vec![],
+            needed,
             has_links: false,
-            has_values: false,
+            has_context: false,
+            has_values: PerKind::default(),
             has_own_labels: false,
             has_label_times: false,
             groups: vec![],

@@ -14,7 +14,7 @@ use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::logical_expr::{Expr, col, lit, when};
 use gct::record::{Code, CodeKind, PerKind};
 
-use super::buckets::Buckets;
+use super::buckets::{BUCKETED, Buckets};
 use super::{Numbering, Steps, add, free_name};
 use crate::engine::{numbers, single};
 use crate::error::Result;
@@ -30,21 +30,21 @@ type Between = fn([Expr; 3], [&[Option<u32>]; 2]) -> Expr;
 pub(super) struct Settled {
     /// The codes, rare ones without a new number or with that of their group.
     numberings: PerKind<Numbering>,
-    buckets: Option<Buckets>,
+    buckets: PerKind<Option<Buckets>>,
 }
 
 impl Settled {
-    /// The bounds of each lab that has any.
-    pub(super) fn bounds_by_code(&self) -> serde_json::Map<String, serde_json::Value> {
-        self.buckets.as_ref().map(Buckets::json).unwrap_or_default()
+    /// The bounds of each code that has any.
+    pub(super) fn bounds(&self) -> PerKind<serde_json::Map<String, serde_json::Value>> {
+        PerKind::from_fn(|kind| self.buckets[kind].as_ref().map(Buckets::json).unwrap_or_default())
     }
 
     /// Lists of the codes of a kind in `alive`, as they are recorded: values in buckets, repetitions
     /// included.
     fn recorded(&self, kind: CodeKind) -> Expr {
-        match (&self.buckets, kind) {
-            (Some(buckets), CodeKind::Lab) => buckets.codes(col("lab")),
-            _ => col(kind.name()),
+        match &self.buckets[kind] {
+            Some(buckets) => buckets.codes(col(kind.name())),
+            None => col(kind.name()),
         }
     }
 
@@ -65,7 +65,7 @@ impl Settled {
 impl Steps<'_> {
     /// Whether what one rule drops can change what another says.
     pub(super) fn repeats(&self) -> bool {
-        self.request.settings.min_count > 1 || self.has_values
+        self.request.settings.min_count > 1 || BUCKETED.iter().any(|kind| self.has_values[*kind])
     }
 
     /// Leaves only encounters in `alive` for which all rules hold, if these depend on each other.
@@ -100,13 +100,15 @@ impl Steps<'_> {
         grouped: &mut PerKind<bool>,
         summary: &mut Summary,
     ) -> Result<Settled> {
-        let mut numberings = codes.clone();
-        let buckets = if self.has_values { Some(self.buckets(&codes.lab).await?) } else { None };
-        if let Some(buckets) = &buckets {
-            numberings.lab = buckets.numbering();
-            summary.bucketed_labs = buckets.labs();
+        let mut settled = Settled { numberings: codes.clone(), buckets: PerKind::from_fn(|_| None) };
+        for kind in BUCKETED {
+            if self.has_values[kind] {
+                let buckets = self.buckets(kind, &codes[kind]).await?;
+                settled.numberings[kind] = buckets.numbering();
+                summary.bucketed[kind] = buckets.count();
+                settled.buckets[kind] = Some(buckets);
+            }
         }
-        let mut settled = Settled { numberings, buckets };
         if self.request.settings.min_count > 1 {
             self.leave_out_rare(&mut settled, grouped, summary).await?;
         }
@@ -201,6 +203,7 @@ impl Steps<'_> {
         let rows = numbers(&self.engine.query("counting events", &rows).await?);
         add(&mut summary.events_dropped, "encounter_dropped", rows[0]);
         add(&mut summary.links_dropped, "encounter_dropped", rows[1]);
+        add(&mut summary.context_dropped, "encounter_dropped", rows[2]);
         Ok(!counts.is_empty())
     }
 
@@ -244,12 +247,14 @@ impl Steps<'_> {
         let fields = alive.schema().fields();
         let mut columns: Vec<Expr> =
             fields.iter().map(|field| column(field.name())).collect::<Result<_>>()?;
-        let known_events = CodeKind::ALL
+        let known = |kind| known_count(settled.recorded(kind), &settled.numberings[kind].new);
+        let known_events = CodeKind::OF_PAPER
             .into_iter()
-            .map(|kind| known_count(settled.recorded(kind), &settled.numberings[kind].new))
+            .map(known)
             .reduce(|sum, count| sum + count)
             .unwrap_or_else(|| lit(0));
         columns.push(known_events.alias("known_events"));
+        columns.push(known(CodeKind::Context).alias("known_context"));
         columns.push(cardinality(settled.edges(true_links)).alias("known_links"));
         Ok(columns)
     }

@@ -33,14 +33,26 @@ impl Steps<'_> {
         let labels: String = labels.collect();
         let counts = filled(include_str!("../../steps/count_kept.sql"), &[("labels", &labels)]);
         let counts = numbers(&self.engine.query("counting labels", &counts).await?);
-        let [edges, with_edges, events_read, events_kept, links_read, links_kept, ends, labels @ ..] =
-            &counts[..]
+        let [
+            edges,
+            with_edges,
+            events_read,
+            events_kept,
+            links_read,
+            links_kept,
+            context_read,
+            context_kept,
+            ends,
+            labels @ ..,
+        ] = &counts[..]
         else {
-            unreachable!("the query has seven counts, and two per label")
+            unreachable!("the query has nine counts, and two per label")
         };
         summary.ends_left_out = *ends;
         (summary.edges, summary.encounters_with_edges) = (*edges, *with_edges);
         (summary.events_kept, summary.links_kept) = (*events_kept, *links_kept);
+        summary.context_kept = *context_kept;
+        add(&mut summary.context_dropped, "rare_code", context_read - context_kept);
         add(&mut summary.events_dropped, "rare_code", events_read - events_kept);
         add(&mut summary.links_dropped, "end_left_out", links_read - links_kept);
         let labels = self.labels.iter().zip(labels.chunks(2));
@@ -70,7 +82,7 @@ impl Steps<'_> {
         &self,
         assembly: Assembly,
         numberings: &PerKind<Numbering>,
-        bounds: serde_json::Map<String, serde_json::Value>,
+        bounds: PerKind<serde_json::Map<String, serde_json::Value>>,
         summary: &Summary,
         job: &Job<'_, Progress>,
     ) -> Result<()> {
@@ -85,7 +97,8 @@ impl Steps<'_> {
             settings: self.settings(),
             findings: json!({
                 "counts": summary.json(self.request.settings.min_cell),
-                "lab_bounds": bounds,
+                "lab_bounds": bounds.lab,
+                "context_bounds": bounds.context,
                 "rollups": self.mappings().await?,
             }),
         };
@@ -167,6 +180,7 @@ impl Steps<'_> {
             "lab_bins": settings.lab_bins,
             "rollup": settings.rollup,
             "rollup_unmapped": settings.rollup_unmapped,
+            "context": settings.context,
             "labels": settings.labels,
             "limit": settings.limit,
             "split_by": settings.split_by,

@@ -49,6 +49,8 @@ const MIMIC: &[Shape] = &[
             ("dischtime", Time),
             ("deathtime", Time),
             ("admission_type", Word(&["ELECTIVE", "URGENT", ""])),
+            ("admission_location", Word(&["CLINIC", "", "?"])),
+            ("race", Word(&["WHITE", "UNKNOWN", ""])),
             ("hospital_expire_flag", Word(&["0", "0", "1", ""])),
         ],
     ),
@@ -57,7 +59,18 @@ const MIMIC: &[Shape] = &[
         40,
         &[("stay_id", Key), ("subject_id", Of(15)), ("hadm_id", Of(40)), ("intime", Time), ("outtime", Time)],
     ),
-    ("patients.csv", 15, &[("subject_id", Of(15)), ("dod", Time)]),
+    (
+        "patients.csv",
+        15,
+        &[
+            ("subject_id", Of(15)),
+            ("dod", Time),
+            ("gender", Word(&["F", "M", ""])),
+            ("anchor_age", Integer),
+            ("anchor_year", Word(&["2020", "2019", ""])),
+            ("dob", Time),
+        ],
+    ),
     (
         "diagnoses_icd.csv",
         60,
@@ -122,6 +135,10 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                     ("hospitaladmitoffset", Integer),
                     ("unitdischargeoffset", Integer),
                     ("unitdischargestatus", Word(&["Alive", "Expired", ""])),
+                    ("age", Word(&["> 89", "64", "", "old"])),
+                    ("gender", Word(&["Male", "Unknown", ""])),
+                    ("unitvisitnumber", Integer),
+                    ("admissionweight", Number),
                     ("hospitaldischargestatus", Word(&["Alive", "Expired", ""])),
                 ],
             ),
@@ -211,6 +228,8 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                         "MEDICATION//a//Not Given",
                         "x",
                         "GENDER//F",
+                        "MEDS_BIRTH",
+                        "ADMISSION//URGENT",
                     ]),
                 ),
                 ("numeric_value", Number),
@@ -233,7 +252,11 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                     ("ENCOUNTERCLASS", Word(&["inpatient", "wellness", ""])),
                 ],
             ),
-            ("patients.csv", 15, &[("Id", Key), ("DEATHDATE", Time)]),
+            (
+                "patients.csv",
+                15,
+                &[("Id", Key), ("DEATHDATE", Time), ("BIRTHDATE", Time), ("GENDER", Word(&["F", ""]))],
+            ),
             (
                 "conditions.csv",
                 60,
@@ -318,6 +341,17 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                     ("value_as_concept_id", Word(&["7", "0", ""])),
                 ],
             ),
+            (
+                "person.csv",
+                15,
+                &[
+                    ("person_id", Of(15)),
+                    ("gender_concept_id", Word(&["8507", "8532", "0", ""])),
+                    ("year_of_birth", Word(&["1950", "2020", "0", ""])),
+                    ("birth_datetime", Time),
+                    ("race_concept_id", Word(&["8527", "7", ""])),
+                ],
+            ),
             ("death.csv", 9, &[("person_id", Of(15)), ("death_date", Time)]),
             ("observation_period.csv", 9, &[("person_id", Of(15)), ("observation_period_end_date", Time)]),
             (
@@ -351,7 +385,16 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                 ],
             ),
             ("prescription.csv", 40, &[("subject_id", Word(&["s"])), ("date", Time), ("code", Word(CODES))]),
-            ("beneficiary.csv", 9, &[("subject_id", Word(&["s", "t"])), ("death_date", Time)]),
+            (
+                "beneficiary.csv",
+                9,
+                &[
+                    ("subject_id", Word(&["s", "t"])),
+                    ("death_date", Time),
+                    ("birth_date", Time),
+                    ("sex", Word(&["1", "2", ""])),
+                ],
+            ),
         ],
     ),
     (
@@ -364,7 +407,7 @@ const SOURCES: &[(&str, &[&str], &[Shape])] = &[
                 &[
                     ("encounter_id", Of(40)),
                     ("subject_id", Word(&["s"])),
-                    ("kind", Word(&["dx", "rx", "lab", "other", ""])),
+                    ("kind", Word(&["dx", "rx", "lab", "context", "other", ""])),
                     ("code", Word(CODES)),
                     ("time", Time),
                     ("numeric_value", Number),
@@ -433,14 +476,19 @@ fn sums(counts: &Value) -> Vec<(String, u64, u64)> {
         let kept = number(&counts[format!("{what}_kept")]) + all(&counts[dropped]);
         sums.push((what.to_owned(), number(&counts[format!("{what}_read")]), kept));
     }
+    if let Some(read) = counts.get("context_read") {
+        let kept = number(&counts["context_kept"]) + all(&counts["context_dropped"]);
+        sums.push(("context".into(), number(read), kept));
+    }
     let mut from_tables = number(&counts["events_derived"]);
     for (name, table) in counts["tables"].as_object().unwrap() {
         for part in ["events", "encounters"] {
             if let Some(part) = table.get(part) {
+                let context = table.get("context").map_or(0, number);
                 sums.push((
                     name.clone(),
                     number(&table["rows"]),
-                    number(&table["unreadable"]) + number(part),
+                    number(&table["unreadable"]) + number(part) + context,
                 ));
             }
         }
@@ -483,6 +531,7 @@ fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256Plu
     given.insert("min_codes".into(), pick(&["0", "1", "diagnosis=2,lab=1"], random).into());
     given.insert("max_codes".into(), pick(&["3", "50", "lab=2"], random).into());
     given.insert("lab_bins".into(), pick(&["0", "3"], random).parse::<i64>().unwrap().into());
+    given.insert("context".into(), pick(&["all", "all", "none"], random).into());
     let map = mapping(random);
     roll_up(&mut given, &map.path().display().to_string(), random);
     let given = vec![Layer { name: "given".into(), settings: given }];
@@ -593,7 +642,11 @@ fn resources(random: &mut Xoshiro256PlusPlus) -> (String, BTreeMap<&'static str,
                 resource["period"] = json!({"start": "2020-01-01", "end": pick(&["2020-01-03", "2020-02-01", "soon"], random)});
                 resource["diagnosis"] = json!([{"condition": reference("Condition", 30, random)}]);
             }
-            "Patient" | "Claim" => {}
+            "Patient" => {
+                resource["gender"] = json!(pick(&["female", "unknown"], random));
+                resource["birthDate"] = json!(pick(&["1950", "1960-07-01", "soon"], random));
+            }
+            "Claim" => {}
             _ => {
                 resource["encounter"] = reference("Encounter", 30, random);
                 resource["code"] = code(random);

@@ -5,6 +5,7 @@
 mod bad_input;
 mod claims;
 mod conservation;
+mod context;
 mod diabetes;
 mod eicu;
 mod events;

@@ -1,1 +1,0 @@
-SELECT id, value FROM lab_values WHERE id >= $start AND id < $end

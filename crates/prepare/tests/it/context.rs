@@ -1,0 +1,786 @@
+//! What is known of encounters beside codes, from every source; by hand, at random, and of real data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gct::dataset::Dataset;
+use gct::record::CodeKind;
+use gct::split::{By, Split, SplitPart};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde_json::{Value, json};
+
+use super::{json, names, prepare, test_data, write};
+
+/// The context of every encounter of a dataset, by its identifier.
+fn contexts(dataset: &Path) -> Vec<String> {
+    let dataset = Dataset::open(dataset).unwrap();
+    let codes = &dataset.vocabulary()[CodeKind::Context];
+    let encounters = dataset.encounters().unwrap().map(Result::unwrap);
+    let line = |encounter: gct::record::Encounter| {
+        let names: Vec<&str> =
+            encounter.codes.context.iter().map(|id| codes[*id as usize].code.as_str()).collect();
+        format!("{}: {}", encounter.id.as_str(), names.join(", "))
+    };
+    let mut lines: Vec<String> = encounters.map(line).collect();
+    lines.sort();
+    lines
+}
+
+/// The settings that a dataset was made with.
+fn settings(dataset: &Path) -> Value {
+    Dataset::open(dataset).unwrap().manifest().source.settings.clone()
+}
+
+const EICU: [(&str, &str); 4] = [
+    (
+        "eicu/patient.csv",
+        "patientunitstayid,patienthealthsystemstayid,uniquepid,hospitaladmitoffset,unitdischargeoffset,unitdischargestatus,hospitaldischargestatus,\
+         age,gender,ethnicity,unittype,unitadmitsource,hospitaladmitsource,unitvisitnumber,unitdischargelocation\n\
+         11,1,p1,-10,600,Alive,Expired,> 89,Female,Caucasian,MICU,Emergency Department,Floor,2,Floor\n\
+         12,1,p1,-2000,1441,Alive,Expired,> 89,Female,Caucasian,Med-Surg ICU,,Floor,1,\n\
+         21,2,p2,0,1440,Expired,Expired,64,Unknown,Other/Unknown,,Operating Room,,1,Death\n",
+    ),
+    (
+        "eicu/admissionDx.csv",
+        "patientunitstayid,admitdxenteredoffset,admitdxpath\n11,5,A|Sepsis\n12,5,A|CABG\n21,0,A|Sepsis\n",
+    ),
+    ("eicu/diagnosis.csv", "patientunitstayid,diagnosisoffset,diagnosisstring\n11,20,Shock\n"),
+    (
+        "eicu/treatment.csv",
+        "patientunitstayid,treatmentoffset,treatmentstring\n11,10,fluids\n12,10,fluids\n21,10,fluids\n",
+    ),
+];
+
+#[test]
+fn eicu_knows_the_patient_the_unit_and_where_they_come_from() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &EICU);
+    let counts = json(home.path(), "eicu eicu --out data");
+    assert_eq!(
+        contexts(&home.path().join("data")),
+        [
+            "11: admission_source=emergency department, age=90+, earlier_visits=1, ethnicity=caucasian, \
+             hospital_admission_source=floor, sex=female, unit=micu",
+            "12: age=90+, earlier_visits=0, ethnicity=caucasian, hospital_admission_source=floor, sex=female, \
+             unit=med-surg icu",
+            "21: admission_source=operating room, age=55-64, earlier_visits=0",
+        ]
+    );
+    // Sixteen codes, and an ethnicity that says that it is not known; no sex of 21.
+    assert_eq!((&counts["context_read"], &counts["context_kept"]), (&json!(17), &json!(16)));
+    assert_eq!(counts["context_dropped"], json!({"unknown_value": 1}));
+    assert_eq!(
+        counts["context"],
+        json!({"admission_source": 2, "age": 3, "earlier_visits": 3, "ethnicity": 2, "height": 0,
+               "hospital_admission_source": 2, "sex": 2, "unit": 2, "weight": 0})
+    );
+    // Events are what was recorded: three and one diagnoses, three treatments.
+    assert_eq!((&counts["events_read"], &counts["events_kept"]), (&json!(7), &json!(7)));
+    assert_eq!(counts["unbalanced"], json!([]));
+    assert_eq!(
+        settings(&home.path().join("data"))["context"],
+        json!([
+            "admission_source",
+            "age",
+            "earlier_visits",
+            "ethnicity",
+            "height",
+            "hospital_admission_source",
+            "sex",
+            "unit",
+            "weight"
+        ])
+    );
+}
+
+#[test]
+fn names_choose_and_what_is_known_afterwards_must_be_named() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &EICU);
+    json(home.path(), "eicu eicu --context sex,age --out some");
+    assert_eq!(
+        contexts(&home.path().join("some")),
+        ["11: age=90+, sex=female", "12: age=90+, sex=female", "21: age=55-64"]
+    );
+    json(home.path(), "eicu eicu --context discharge --out later");
+    assert_eq!(contexts(&home.path().join("later")), ["11: discharge=floor", "12: ", "21: discharge=death"]);
+    let both = json(home.path(), "eicu eicu --context all,discharge --dry-run");
+    assert_eq!((&both["context_read"], &both["context"]["discharge"]), (&json!(19), &json!(2)));
+    let stays = json(home.path(), "eicu eicu --context length_of_stay --lab-bins 2 --dry-run");
+    assert_eq!((&stays["context_kept"], &stays["bucketed_context"]), (&json!(3), &json!(1)));
+    // None, and the rules of the paper.
+    let none = json(home.path(), "eicu eicu --context none --out none");
+    assert!(!none.to_string().contains("context"), "{none}");
+    assert_eq!(settings(&home.path().join("none"))["context"], json!([]));
+    let paper = json(home.path(), "eicu eicu --rules paper --out paper");
+    assert!(!paper.to_string().contains("context"), "{paper}");
+    assert_eq!(json(home.path(), "eicu eicu --rules paper --context sex --dry-run")["context_kept"], 1);
+    // A file of settings says the same as a flag, and what is shown can be given back.
+    write(home.path(), &[("prepare.toml", "context = [\"sex\", \"age\"]\n")]);
+    json(home.path(), "eicu eicu --config prepare.toml --out filed");
+    assert_eq!(settings(&home.path().join("filed"))["context"], json!(["age", "sex"]));
+    let shown = prepare(home.path(), "eicu --context none --show-config").assert().success();
+    let shown = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
+    assert!(shown.contains("context = []\n"), "{shown}");
+}
+
+#[test]
+fn the_report_counts_context_apart_and_help_lists_its_names() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &EICU);
+    let said = prepare(home.path(), "eicu eicu --dry-run").assert().success();
+    let said = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    for line in [
+        &["context", "read", "17"][..],
+        &["dropped:", "unknown", "value", "1"],
+        &["context", "kept", "16"],
+        &["context", "11", "5.33", "0"],
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line:?} in {said}");
+    }
+    let help = prepare(home.path(), "eicu --help").assert().success();
+    let help = String::from_utf8(help.get_output().stdout.clone()).unwrap();
+    assert!(help.contains("--context <NAMES>"), "{help}");
+    assert!(help.contains("  age                        Age at the start, in bands\n"), "{help}");
+    assert!(help.contains("Where the patient went from the unit (known only afterwards: taken if named)\n"));
+    // With small counts hidden, none can be had by subtraction.
+    let hidden = json(home.path(), "eicu eicu --dry-run --min-cell 2");
+    assert_eq!((&hidden["context_read"], &hidden["context"]["age"]), (&json!("hidden"), &json!("hidden")));
+}
+
+#[test]
+fn what_context_cannot_be_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &EICU);
+    let rows = "encounter_id,subject_id,kind,code\n1,a,dx,I10\n1,a,rx,pill\n1,a,context,sex=female\n";
+    write(home.path(), &[("visits.csv", rows)]);
+    let offered = "all, none, or names with commas between them: admission_source, age, earlier_visits, ethnicity, \
+                   height, hospital_admission_source, sex, unit, weight; and, known only afterwards, discharge, \
+                   length_of_stay";
+    let before = names(home.path());
+    for (line, said) in [
+        ("eicu eicu --context gender", format!("gender is not allowed; expected {offered}")),
+        (
+            "eicu eicu --context days_since_last_visit",
+            format!("days_since_last_visit is not allowed; expected {offered}"),
+        ),
+        ("eicu eicu --context none,age", "none,age is not allowed; expected `none` alone".into()),
+        ("eicu eicu --context age,", format!("nothing is not allowed; expected {offered}")),
+        ("eicu eicu --context=", format!("nothing is not allowed; expected {offered}")),
+        (
+            "events visits.csv --context sex,weight",
+            "weight is not allowed; expected all, none, or names with commas between them: sex, \
+             days_since_last_visit, earlier_visits, length_of_stay"
+                .into(),
+        ),
+    ] {
+        prepare(home.path(), &format!("{line} --out data")).assert().code(2).stdout_eq("").stderr_eq(format!(
+            "error: option `context`: {said}\nhint: give a value that is expected; --help lists all options\n"
+        ));
+    }
+    assert_eq!(names(home.path()), before);
+}
+
+#[test]
+fn mimic_has_the_age_of_an_anchor_year_or_of_a_birth_long_ago() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "iv/hosp/admissions.csv",
+                "subject_id,hadm_id,admittime,dischtime,deathtime,admission_type,admission_location,discharge_location,\
+                 insurance,language,marital_status,race,hospital_expire_flag\n\
+                 1,101,2150-01-01 10:00:00,2150-01-05 12:00:00,,EW EMER.,EMERGENCY ROOM,HOME,Medicare,ENGLISH,MARRIED,WHITE,0\n\
+                 1,102,2152-01-20 08:00:00,2152-01-30 08:00:00,,ELECTIVE,,HOME,Medicare,?,WIDOWED,UNKNOWN,0\n\
+                 2,201,2150-02-01 00:30:00,2150-02-02 06:00:00,,URGENT,,,,,,UNABLE TO OBTAIN,0\n",
+            ),
+            (
+                "iv/hosp/patients.csv",
+                "subject_id,gender,anchor_age,anchor_year,dod\n1,F,63,2149,\n2,M,91,2150,\n",
+            ),
+            (
+                "iv/hosp/diagnoses_icd.csv",
+                "subject_id,hadm_id,icd_code,icd_version\n1,101,I10,10\n1,102,I10,10\n2,201,I10,10\n",
+            ),
+            (
+                "iv/hosp/procedures_icd.csv",
+                "subject_id,hadm_id,chartdate,icd_code,icd_version\n\
+                 1,101,2150-01-02,3893,9\n1,102,2152-01-21,3893,9\n2,201,2150-02-01,3893,9\n",
+            ),
+            (
+                "iv/icu/icustays.csv",
+                "subject_id,hadm_id,stay_id,first_careunit,intime,outtime\n\
+                 1,101,11,Coronary Care Unit (CCU),2150-01-01 14:00:00,2150-01-03 20:00:00\n",
+            ),
+            (
+                "iii/ADMISSIONS.csv",
+                "SUBJECT_ID,HADM_ID,ADMITTIME,DISCHTIME,DEATHTIME,ADMISSION_TYPE,ADMISSION_LOCATION,ETHNICITY,HOSPITAL_EXPIRE_FLAG\n\
+                 1,101,2150-01-01 10:00:00,2150-01-05 12:00:00,,EMERGENCY,CLINIC REFERRAL/PREMATURE,ASIAN,0\n\
+                 2,201,2150-01-01 10:00:00,2150-01-05 12:00:00,,NEWBORN,,,0\n",
+            ),
+            (
+                "iii/PATIENTS.csv",
+                "SUBJECT_ID,GENDER,DOB,DOD\n1,F,1850-01-01 00:00:00,\n2,M,2150-01-01 00:00:00,\n",
+            ),
+            ("iii/DIAGNOSES_ICD.csv", "SUBJECT_ID,HADM_ID,ICD9_CODE\n1,101,4019\n2,201,V3000\n"),
+            ("iii/PROCEDURES_ICD.csv", "SUBJECT_ID,HADM_ID,ICD9_CODE\n1,101,3893\n2,201,9955\n"),
+        ],
+    );
+    json(home.path(), "mimic4 iv --out iv4");
+    assert_eq!(
+        contexts(&home.path().join("iv4")),
+        [
+            "101: admission=emergency, admission_source=emergency room, age=55-64, earlier_visits=0, \
+             insurance=medicare, language=english, marital_status=married, race=white, sex=female",
+            "102: admission=elective, age=65-74, days_since_last_visit=366+, earlier_visits=1, \
+             insurance=medicare, marital_status=widowed, sex=female",
+            "201: admission=urgent, age=90+, earlier_visits=0, sex=male",
+        ]
+    );
+    json(home.path(), "mimic4 iv --context discharge,length_of_stay --lab-bins 0 --out after");
+    assert_eq!(
+        contexts(&home.path().join("after")),
+        ["101: discharge=home, length_of_stay", "102: discharge=home, length_of_stay", "201: length_of_stay"]
+    );
+    json(home.path(), "mimic4 iv --encounters icu --context unit,sex --out unit");
+    assert_eq!(contexts(&home.path().join("unit")), ["11: sex=female, unit=coronary care unit (ccu)"]);
+    json(home.path(), "mimic3 iii --out iii3");
+    assert_eq!(
+        contexts(&home.path().join("iii3")),
+        [
+            "101: admission=emergency, admission_source=clinic referral/premature, age=90+, earlier_visits=0, \
+             race=asian, sex=female",
+            "201: admission=newborn, age=0-4, earlier_visits=0, sex=male",
+        ]
+    );
+    // Without a table of patients nothing is known of them.
+    std::fs::remove_file(home.path().join("iv/hosp/patients.csv")).unwrap();
+    json(home.path(), "mimic4 iv --context sex,age,admission --out partial");
+    assert_eq!(
+        contexts(&home.path().join("partial")),
+        ["101: admission=emergency", "102: admission=elective", "201: admission=urgent"]
+    );
+}
+
+#[test]
+fn omop_knows_person_and_visit_by_concepts() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "cdm/visit_occurrence.csv",
+                "visit_occurrence_id,person_id,visit_concept_id,visit_start_date,visit_end_date,admitting_source_concept_id,\
+                 admitting_source_value,discharge_to_concept_id\n\
+                 1,7,9201,2020-06-14,2020-06-16,8870,,8536\n\
+                 2,7,9203,2020-06-20,2020-06-20,0,Ambulance,0\n\
+                 3,8,581477,2020-06-20,2020-06-20,0,,0\n",
+            ),
+            (
+                "cdm/person.csv",
+                "person_id,gender_concept_id,year_of_birth,month_of_birth,day_of_birth,birth_datetime,race_concept_id,ethnicity_concept_id\n\
+                 7,8532,1950,6,15,,8527,38003564\n8,8507,1930,,,1930-01-02 00:00:00,4077359,0\n",
+            ),
+            (
+                "cdm/condition_occurrence.csv",
+                "person_id,visit_occurrence_id,condition_concept_id,condition_start_date\n\
+                 7,1,1,2020-06-14\n7,2,1,2020-06-20\n8,3,1,2020-06-20\n",
+            ),
+            (
+                "cdm/concept.csv",
+                "concept_id,concept_name,vocabulary_id,concept_code\n\
+                 8870,Emergency Room - Hospital,CMS,23\n581477,Office Visit,Visit,OP\n8536,Home,CMS,12\n",
+            ),
+        ],
+    );
+    json(home.path(), "omop cdm --min-codes treatment=0 --out data");
+    assert_eq!(
+        contexts(&home.path().join("data")),
+        [
+            "1: admission_source=emergency room - hospital, age=65-74, earlier_visits=0, \
+             ethnicity=not hispanic or latino, race=white, sex=female, visit=inpatient",
+            "2: admission_source=ambulance, age=65-74, days_since_last_visit=2-7, earlier_visits=1, \
+             ethnicity=not hispanic or latino, race=white, sex=female, visit=emergency",
+            "3: age=90+, earlier_visits=0, race=4077359, sex=male, visit=office visit",
+        ]
+    );
+    // A visit that the options do not take has taken place.
+    json(
+        home.path(),
+        "omop cdm --visits emergency --min-codes treatment=0 --context earlier_visits,discharge --out some",
+    );
+    assert_eq!(contexts(&home.path().join("some")), ["2: earlier_visits=1"]);
+}
+
+/// Two stays of a subject and one of another; what is recorded without a time, or at birth.
+const MEDS: &str = "subject_id,time,code,numeric_value\n\
+    5,,GENDER//F,\n\
+    5,,RACE//WHITE,\n\
+    5,1950-01-01,MEDS_BIRTH,\n\
+    5,2020-01-01T00:00:00,HOSPITAL_ADMISSION//URGENT//CLINIC,\n\
+    5,2020-01-01T05:00:00,DIAGNOSIS//I10,\n\
+    5,2020-01-02T00:00:00,PROCEDURE//X,\n\
+    5,2020-01-02T00:00:00,HOSPITAL_DISCHARGE//HOME,\n\
+    5,2020-03-01T00:00:00,HOSPITAL_ADMISSION//ELECTIVE,\n\
+    5,2020-03-01T05:00:00,DIAGNOSIS//E11,\n\
+    5,2020-03-01T06:00:00,PROCEDURE//X,\n\
+    5,2020-03-02T00:00:00,RACE//BLACK,\n\
+    5,2020-03-03T00:00:00,HOSPITAL_DISCHARGE//HOME,\n\
+    7,1929-06-01,MEDS_BIRTH,\n\
+    7,1929-06-01,Gender/MALE,\n\
+    7,2020-05-01T00:00:00,HOSPITAL_ADMISSION,\n\
+    7,2020-05-01T05:00:00,DIAGNOSIS//I10,\n\
+    7,2020-05-01T06:00:00,PROCEDURE//X,\n\
+    7,2020-05-05T00:00:00,HOSPITAL_DISCHARGE//HOME,\n";
+
+#[test]
+fn meds_knows_what_has_no_time_the_birth_and_the_admission() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("in/data.csv", MEDS)]);
+    json(home.path(), "meds in --out data");
+    assert_eq!(
+        contexts(&home.path().join("data")),
+        [
+            "5:1: admission=urgent, admission_source=clinic, age=65-74, earlier_visits=0, race=white, sex=female",
+            "5:2: admission=elective, age=65-74, days_since_last_visit=31-90, earlier_visits=1, race=white, sex=female",
+            "7:1: age=90+, earlier_visits=0, sex=male",
+        ]
+    );
+    // Of a label, everything by the time of its prediction: all visits count, also those without a label.
+    let labels =
+        "subject_id,prediction_time,boolean_value\n5,2020-03-01T00:00:00,true\n5,2020-03-01T08:00:00,true\n";
+    write(home.path(), &[("in/labels/died.csv", labels)]);
+    json(home.path(), "meds in --min-codes 0 --out labelled");
+    let second = "admission=elective, age=65-74, days_since_last_visit=31-90, earlier_visits=1, race=white, sex=female";
+    assert_eq!(
+        contexts(&home.path().join("labelled")),
+        [format!("5@2020-03-01T00:00:00: {second}"), format!("5@2020-03-01T08:00:00: {second}")]
+    );
+}
+
+#[test]
+fn fhir_knows_the_patient_and_the_class() {
+    let home = tempfile::tempdir().unwrap();
+    let encounter = |id: &str, class: &str, start: &str, status: &str, updated: &str| {
+        json!({"resourceType": "Encounter", "id": id, "status": status, "class": {"code": class},
+               "subject": {"reference": "Patient/p"}, "period": {"start": start, "end": start},
+               "meta": {"lastUpdated": updated}})
+    };
+    let code = |code: &str| json!({"coding": [{"system": "http://snomed.info/sct", "code": code}]});
+    let of = |id: &str| json!({"reference": format!("Encounter/{id}")});
+    let resources = [
+        json!({"resourceType": "Patient", "id": "p", "gender": "female", "birthDate": "1950-06-15"}),
+        encounter("e1", "AMB", "2020-01-01", "finished", "2021-01-01T00:00:00Z"),
+        encounter("e1", "EMER", "2019-01-01", "finished", "2020-01-01T00:00:00Z"),
+        encounter("planned", "IMP", "2020-05-01", "planned", "2021-01-01T00:00:00Z"),
+        encounter("e2", "IMP", "2020-06-14", "finished", "2021-01-01T00:00:00Z"),
+        json!({"resourceType": "Condition", "id": "c1", "code": code("1"), "encounter": of("e1")}),
+        json!({"resourceType": "Condition", "id": "c2", "code": code("1"), "encounter": of("e2")}),
+    ];
+    let lines: String = resources.iter().map(|resource| format!("{resource}\n")).collect();
+    write(home.path(), &[("all.ndjson", &lines)]);
+    json(home.path(), "fhir all.ndjson --min-codes treatment=0 --out data");
+    // An earlier version and what was only planned are no visits.
+    assert_eq!(
+        contexts(&home.path().join("data")),
+        [
+            "e1: age=65-74, earlier_visits=0, sex=female, visit=ambulatory",
+            "e2: age=65-74, days_since_last_visit=91-365, earlier_visits=1, sex=female, visit=inpatient",
+        ]
+    );
+}
+
+#[test]
+fn claims_know_the_beneficiary_and_the_type() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "synpuf/Inpatient_Claims.csv",
+                "DESYNPUF_ID,CLM_ID,SEGMENT,CLM_FROM_DT,CLM_THRU_DT,ICD9_DGNS_CD_1,ICD9_PRCDR_CD_1\n\
+                 A,101,1,20100312,20100313,7802,0066\nA,102,1,20100321,20100325,7802,0066\nB,103,1,20100101,20100101,486,0066\n",
+            ),
+            (
+                "synpuf/2009_Beneficiary_Summary.csv",
+                "DESYNPUF_ID,BENE_BIRTH_DT,BENE_DEATH_DT,BENE_SEX_IDENT_CD,BENE_RACE_CD\nA,19230501,,2,1\nB,19600101,,1,5\n",
+            ),
+            (
+                "synpuf/2010_Beneficiary_Summary.csv",
+                "DESYNPUF_ID,BENE_BIRTH_DT,BENE_DEATH_DT,BENE_SEX_IDENT_CD,BENE_RACE_CD\nA,19230501,,2,1\n",
+            ),
+        ],
+    );
+    json(home.path(), "claims synpuf --out data");
+    assert_eq!(
+        contexts(&home.path().join("data")),
+        [
+            "101: age=85-89, earlier_visits=0, race=white, sex=female, visit=inpatient",
+            "102: age=85-89, days_since_last_visit=8-30, earlier_visits=1, race=white, sex=female, visit=inpatient",
+            "103: age=45-54, earlier_visits=0, race=hispanic, sex=male, visit=inpatient",
+        ]
+    );
+}
+
+/// Synthea's tables of these encounters, each with a condition.
+fn synthea(folder: &Path, encounters: &str) {
+    let ids = encounters.lines().map(|line| line.split(',').next().unwrap());
+    let conditions: String = ids.map(|id| format!("{id},1\n")).collect();
+    write(
+        folder,
+        &[
+            ("csv/encounters.csv", &format!("Id,START,STOP,PATIENT,ENCOUNTERCLASS\n{encounters}")),
+            ("csv/conditions.csv", &format!("ENCOUNTER,CODE\n{conditions}")),
+            (
+                "csv/patients.csv",
+                "Id,BIRTHDATE,DEATHDATE,MARITAL,RACE,ETHNICITY,GENDER\np,1980-01-10,,M,white,nonhispanic,F\nq,,,,,,\n",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn earlier_visits_are_those_that_began_before() {
+    let home = tempfile::tempdir().unwrap();
+    synthea(
+        home.path(),
+        "a,2020-01-01T10:00:00Z,2020-01-09T10:00:00Z,p,inpatient\n\
+         b,2020-01-03T10:00:00Z,2020-01-04T10:00:00Z,p,wellness\n\
+         c,2020-02-01T10:00:00Z,2020-02-02T10:00:00Z,p,inpatient\n\
+         d,2020-02-01T10:00:00Z,,p,inpatient\n\
+         e,2020-02-03T09:00:00Z,2020-02-03T10:00:00Z,p,inpatient\n\
+         f,2020-02-03T09:00:00Z,2020-02-03T10:00:00Z,q,inpatient\n",
+    );
+    json(
+        home.path(),
+        "synthea csv --min-codes treatment=0 --context earlier_visits,days_since_last_visit --out all",
+    );
+    let expected = [
+        "a: earlier_visits=0",
+        // Still in the first one.
+        "b: days_since_last_visit=0-1, earlier_visits=1",
+        // 23 days after the end of a, which ended after b; two visits that begin at once are not earlier.
+        "c: days_since_last_visit=8-30, earlier_visits=2",
+        "d: days_since_last_visit=8-30, earlier_visits=2",
+        // Less than a day after the end of c.
+        "e: days_since_last_visit=0-1, earlier_visits=3-4",
+        "f: earlier_visits=0",
+    ];
+    assert_eq!(contexts(&home.path().join("all")), expected);
+    // What a rule drops has taken place, and so has what a limit leaves out.
+    let flags = "--min-codes treatment=0 --context earlier_visits,days_since_last_visit";
+    json(home.path(), &format!("synthea csv {flags} --classes inpatient --out inpatient"));
+    let inpatient: Vec<&str> = expected.into_iter().filter(|line| !line.starts_with('b')).collect();
+    assert_eq!(contexts(&home.path().join("inpatient")), inpatient);
+    json(home.path(), &format!("synthea csv {flags} --limit 3 --out limited"));
+    assert_eq!(contexts(&home.path().join("limited")), expected[..3]);
+    // Everything that is known of two of them. Marital status is that of the export.
+    json(home.path(), "synthea csv --min-codes treatment=0 --out known");
+    let known = contexts(&home.path().join("known"));
+    assert_eq!(
+        (&*known[0], &*known[5]),
+        (
+            "a: age=35-44, earlier_visits=0, ethnicity=nonhispanic, race=white, sex=female, visit=inpatient",
+            "f: earlier_visits=0, visit=inpatient"
+        )
+    );
+    json(home.path(), "synthea csv --min-codes treatment=0 --context marital_status --out married");
+    assert_eq!(contexts(&home.path().join("married"))[0], "a: marital_status=married");
+}
+
+/// What is known of a visit from those before it, as the documentation has it.
+fn expected(visits: &[(u32, u32, u32)], (patient, start, _): (u32, u32, u32)) -> String {
+    let earlier: Vec<&(u32, u32, u32)> =
+        visits.iter().filter(|(other, begin, _)| *other == patient && *begin < start).collect();
+    let count = match earlier.len() {
+        few @ 0..=2 => few.to_string(),
+        3..=4 => "3-4".into(),
+        5..=9 => "5-9".into(),
+        _ => "10+".into(),
+    };
+    let last = earlier.iter().map(|(_, _, end)| (*end).min(start)).max();
+    let days = last.map(|last| match start - last {
+        0..=1 => "days_since_last_visit=0-1, ",
+        2..=7 => "days_since_last_visit=2-7, ",
+        8..=30 => "days_since_last_visit=8-30, ",
+        _ => "days_since_last_visit=31-90, ",
+    });
+    format!("{}earlier_visits={count}", days.unwrap_or_default())
+}
+
+/// Context that is made of visits is what it is said to be, and what comes later does not change it.
+#[test]
+fn nothing_that_comes_later_is_known() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    for _ in 0..2 {
+        let visits: Vec<(u32, u32, u32)> = (0..60)
+            .map(|_| {
+                let start = random.random_range(0..80);
+                (random.random_range(0..5), start, start + random.random_range(0..12))
+            })
+            .collect();
+        let first = chrono::NaiveDate::from_ymd_opt(2020, 1, 1).unwrap();
+        let on = |day: u32| (first + chrono::Days::new(day.into())).to_string();
+        let rows = |visits: &[(u32, u32, u32)]| -> String {
+            let row = |(id, (patient, start, end)): (usize, &(u32, u32, u32))| {
+                format!("{id:03},{},{},s{patient},inpatient\n", on(*start), on(*end))
+            };
+            visits.iter().enumerate().map(row).collect()
+        };
+        let prepared = |visits: &[(u32, u32, u32)]| {
+            let home = tempfile::tempdir().unwrap();
+            synthea(home.path(), &rows(visits));
+            let flags = "--min-codes treatment=0 --context earlier_visits,days_since_last_visit";
+            json(home.path(), &format!("synthea csv {flags} --out data"));
+            contexts(&home.path().join("data"))
+        };
+        let all = prepared(&visits);
+        for (id, visit) in visits.iter().enumerate() {
+            assert_eq!(all[id], format!("{id:03}: {}", expected(&visits, *visit)));
+        }
+        // What begins after some day is left out, and what goes on then ends later: nobody knew of it.
+        let mut ordered = visits.clone();
+        ordered.sort_by_key(|(_, start, _)| *start);
+        let past: Vec<(u32, u32, u32)> = ordered
+            .iter()
+            .filter(|(_, start, _)| *start <= 40)
+            .map(|(patient, start, end)| (*patient, *start, if *end > 40 { end + 30 } else { *end }))
+            .collect();
+        assert_eq!(prepared(&past), prepared(&ordered)[..past.len()]);
+    }
+}
+
+/// Numbers that are known of encounters, beside codes and words.
+fn weights() -> String {
+    let mut text = "encounter_id,subject_id,kind,code,numeric_value\n".to_owned();
+    for visit in 0..200_u32 {
+        let weight = f64::from(visit * 37 % 101) / 2.0;
+        text += &format!(
+            "v{visit},s{visit},dx,D,\nv{visit},s{visit},rx,T,\nv{visit},s{visit},context,weight,{weight}\n"
+        );
+        if visit % 3 == 0 {
+            text += &format!("v{visit},s{visit},context,sex=female,\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn numbers_go_into_buckets_as_those_of_labs_do() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &[("visits.csv", &weights())]);
+    let counts = json(home.path(), "events visits.csv --lab-bins 4 --out data");
+    assert_eq!((&counts["bucketed_context"], &counts["bucketed_labs"]), (&json!(1), &json!(0)));
+    assert_eq!((&counts["context_read"], &counts["context_kept"]), (&json!(267), &json!(267)));
+    assert_eq!(
+        counts["tables"]["events"],
+        json!({"rows": 667, "unreadable": 0, "events": 400, "context": 267})
+    );
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let findings = &dataset.manifest().source.findings;
+    // The smallest values that at least k of 4 parts of those of training encounters do not exceed.
+    let split = Split::by_hash(0, By::Subject);
+    let training: BTreeSet<String> = (dataset.encounters().unwrap().map(Result::unwrap))
+        .filter(|encounter| split.part(encounter) == SplitPart::Train)
+        .map(|encounter| encounter.id.as_str().to_owned())
+        .collect();
+    let value = |id: &str| f64::from(id[1..].parse::<u32>().unwrap() * 37 % 101) / 2.0;
+    let mut values: Vec<f64> = training.iter().map(|id| value(id)).collect();
+    values.sort_by(f64::total_cmp);
+    let mut bounds: Vec<f64> = (1..4).map(|part| values[(values.len() * part).div_ceil(4) - 1]).collect();
+    bounds.dedup();
+    assert_eq!(findings["context_bounds"], json!({"weight": bounds}));
+    assert_eq!(findings["lab_bounds"], json!({}));
+    for line in contexts(&home.path().join("data")) {
+        let (id, codes) = line.split_once(": ").unwrap();
+        let bucket = 1 + bounds.iter().filter(|bound| **bound < value(id)).count();
+        assert!(codes.ends_with(&format!("weight={bucket}-of-4")), "{line} with {bounds:?}");
+    }
+    let codes = dataset.vocabulary().context.iter();
+    let described: BTreeMap<&str, Option<&str>> =
+        codes.map(|code| (code.code.as_str(), code.description.as_deref())).collect();
+    assert_eq!(described["weight=1-of-4"], Some(format!("weight, up to {}", bounds[0]).as_str()));
+    assert_eq!(described["sex=female"], None);
+    // Without buckets, only that it is known.
+    json(home.path(), "events visits.csv --lab-bins 0 --context weight --out plain");
+    assert_eq!(contexts(&home.path().join("plain"))[0], "v0: weight");
+}
+
+#[test]
+fn a_source_of_ones_own_has_context_too() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        &[
+            (
+                "mine/source.toml",
+                "about = \"mine\"\nexample = \"gct prepare sql\"\n\
+                 [tables.visits.columns]\nid = \"id\"\nperson = \"id\"\nward = \"text\"\nkg = \"number\"\nbegin = \"time\"\n\
+                 [context]\nward = { about = \"Where\" }\nweight = { about = \"kg\" }\nfate = { about = \"Later\", after = true }\n",
+            ),
+            (
+                "mine/encounters.sql",
+                "SELECT id AS encounter_id, person AS subject_id, begin AS start FROM visits",
+            ),
+            ("mine/events.sql", "SELECT id AS encounter_id, 'diagnosis' AS kind, 'D' AS code FROM visits"),
+            (
+                "mine/context.sql",
+                "SELECT id AS encounter_id, 'ward' AS name, ward AS value, NULL AS numeric_value FROM visits \
+                 UNION ALL SELECT id, 'weight', NULL, kg FROM visits \
+                 UNION ALL SELECT id, 'fate', 'unclear', NULL FROM visits \
+                 UNION ALL SELECT id, 'secret', 'x', NULL FROM visits",
+            ),
+            ("visits.csv", "id,person,ward,kg,begin\n1,a, North ,60,2020-01-01\n2,a,,70,2020-01-03\n"),
+        ],
+    );
+    let counts =
+        json(home.path(), "sql visits.csv --source mine --min-codes treatment=0 --lab-bins 0 --out data");
+    assert_eq!(
+        contexts(&home.path().join("data")),
+        ["1: earlier_visits=0, ward=north, weight", "2: days_since_last_visit=2-7, earlier_visits=1, weight"]
+    );
+    // A name that `source.toml` does not have is counted.
+    assert_eq!(counts["context_dropped"], json!({"not_chosen": 2}));
+    json(home.path(), "sql visits.csv --source mine --min-codes treatment=0 --context fate --out fate");
+    assert_eq!(contexts(&home.path().join("fate")), ["1: fate=unclear", "2: fate=unclear"]);
+    for (file, text, said) in [
+        (
+            "mine/context.sql",
+            "SELECT id AS encounter_id, 'x' AS value FROM visits",
+            "error: mine/context.sql: its result has no column `name`; it has: encounter_id, value\n",
+        ),
+        (
+            "mine/source.toml",
+            "about = \"\"\nexample = \"\"\n[tables]\n[context]\nall = { about = \"x\" }\n",
+            "error: mine/source.toml: context cannot be called `all`: use letters, digits and underscores\n",
+        ),
+    ] {
+        write(home.path(), &[(file, text)]);
+        let found = prepare(home.path(), "sql visits.csv --source mine --dry-run").assert().code(2);
+        let found = String::from_utf8(found.get_output().stderr.clone()).unwrap();
+        assert!(found.starts_with(said), "{found}");
+    }
+}
+
+#[test]
+fn context_of_events_can_be_chosen_by_names_of_the_data() {
+    let home = tempfile::tempdir().unwrap();
+    let rows = "encounter_id,subject_id,kind,code,time\n\
+        1,a,dx,I10,2020-01-01\n1,a,rx,pill,2020-01-01\n1,a,context,sex=female,2020-01-01\n1,a,context,ward=north,2020-01-01\n\
+        2,a,dx,I10,2020-01-05\n2,a,rx,pill,2020-01-05\n2,a,context,ward=south,2020-01-05\n";
+    write(home.path(), &[("visits.csv", rows)]);
+    let all = json(home.path(), "events visits.csv --out all");
+    assert_eq!(
+        contexts(&home.path().join("all")),
+        [
+            "1: earlier_visits=0, sex=female, ward=north",
+            "2: days_since_last_visit=2-7, earlier_visits=1, ward=south"
+        ]
+    );
+    assert_eq!((&all["context_read"], &all["events_read"]), (&json!(6), &json!(4)));
+    assert_eq!(
+        settings(&home.path().join("all"))["context"],
+        json!(["all", "days_since_last_visit", "earlier_visits"])
+    );
+    let some = json(home.path(), "events visits.csv --context ward --out some");
+    assert_eq!(contexts(&home.path().join("some")), ["1: ward=north", "2: ward=south"]);
+    assert_eq!(some["context_dropped"], json!({"not_chosen": 1}));
+    let none = json(home.path(), "events visits.csv --context none --dry-run");
+    assert_eq!((&none["context_dropped"], &none["context_kept"]), (&json!({"not_chosen": 3}), &json!(0)));
+    assert_eq!(none["tables"]["events"], json!({"rows": 7, "unreadable": 0, "events": 4, "context": 3}));
+}
+
+/// In how many encounters each code of context of some names occurs.
+fn found(dataset: &Path, names: &[&str]) -> BTreeMap<String, u64> {
+    let dataset = Dataset::open(dataset).unwrap();
+    let is_named = |code: &str| names.iter().any(|name| code.starts_with(&format!("{name}=")));
+    let codes = dataset.vocabulary().context.iter().filter(|code| is_named(&code.code));
+    codes.map(|code| (code.code.clone(), code.count)).collect()
+}
+
+fn as_counts(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    counts.iter().map(|(code, count)| ((*code).to_owned(), *count)).collect()
+}
+
+/// The counts were computed from the published file by other means.
+#[test]
+fn the_real_demo_of_eicu_has_the_context_that_is_known() {
+    let Some(demo) = test_data("eicu-demo") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let counts = json(home.path(), &format!("eicu {} --out data", demo.display()));
+    assert_eq!((&counts["context_read"], &counts["context_kept"]), (&json!(21750), &json!(16388)));
+    assert_eq!(counts["context_dropped"], json!({"unknown_value": 83, "encounter_dropped": 5279}));
+    assert_eq!(
+        counts["context"],
+        json!({"admission_source": 2498, "age": 2516, "earlier_visits": 2520, "ethnicity": 2398, "height": 2451,
+               "hospital_admission_source": 1926, "sex": 2516, "unit": 2520, "weight": 2322})
+    );
+    assert_eq!(
+        found(&home.path().join("data"), &["age", "sex", "earlier_visits"]),
+        as_counts(&[
+            ("age=15-24", 57),
+            ("age=25-34", 121),
+            ("age=35-44", 132),
+            ("age=45-54", 201),
+            ("age=55-64", 364),
+            ("age=65-74", 445),
+            ("age=75-84", 395),
+            ("age=85-89", 110),
+            ("age=90+", 66),
+            ("earlier_visits=0", 1700),
+            ("earlier_visits=1", 143),
+            ("earlier_visits=2", 41),
+            ("earlier_visits=3-4", 10),
+            ("sex=female", 720),
+            ("sex=male", 1171),
+        ])
+    );
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let bounds = &dataset.manifest().source.findings["context_bounds"];
+    assert_eq!(bounds.as_object().unwrap().keys().collect::<Vec<_>>(), ["height", "weight"]);
+}
+
+#[test]
+fn real_synthea_output_has_the_context_that_is_known() {
+    let Some(data) = test_data("synthea") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let flags = "--min-codes 0 --max-codes 1000";
+    let counts = json(home.path(), &format!("synthea {} {flags} --out data", data.display()));
+    assert_eq!((&counts["encounters_kept"], &counts["context_kept"]), (&json!(604), &json!(4201)));
+    assert_eq!(
+        found(&home.path().join("data"), &["age", "sex", "earlier_visits", "days_since_last_visit", "visit"]),
+        as_counts(&[
+            ("age=0-4", 37),
+            ("age=15-24", 118),
+            ("age=25-34", 135),
+            ("age=35-44", 98),
+            ("age=45-54", 87),
+            ("age=5-14", 62),
+            ("age=55-64", 44),
+            ("age=65-74", 23),
+            ("days_since_last_visit=0-1", 4),
+            ("days_since_last_visit=2-7", 23),
+            ("days_since_last_visit=31-90", 43),
+            ("days_since_last_visit=366+", 297),
+            ("days_since_last_visit=8-30", 87),
+            ("days_since_last_visit=91-365", 123),
+            ("earlier_visits=0", 27),
+            ("earlier_visits=1", 25),
+            ("earlier_visits=10+", 381),
+            ("earlier_visits=2", 24),
+            ("earlier_visits=3-4", 46),
+            ("earlier_visits=5-9", 101),
+            ("sex=female", 283),
+            ("sex=male", 321),
+            ("visit=ambulatory", 174),
+            ("visit=emergency", 17),
+            ("visit=inpatient", 11),
+            ("visit=outpatient", 52),
+            ("visit=urgentcare", 2),
+            ("visit=wellness", 348),
+        ])
+    );
+}
