@@ -80,10 +80,13 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// An encounter of a dataset as a line: its id, subject, codes by name, edges, labels.
+/// An encounter of a dataset as a line: its id, subject, codes by name, edges, labels. They come in the order
+/// of their ids as text, which is easier to follow than that of the dataset.
 fn lines(dataset: &Path) -> Vec<String> {
     let dataset = Dataset::open(dataset).unwrap();
-    dataset.encounters().unwrap().map(|encounter| line(&dataset, &encounter.unwrap())).collect()
+    let mut encounters: Vec<Encounter> = dataset.encounters().unwrap().map(Result::unwrap).collect();
+    encounters.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
+    encounters.iter().map(|encounter| line(&dataset, encounter)).collect()
 }
 
 fn line(dataset: &Dataset, encounter: &Encounter) -> String {
