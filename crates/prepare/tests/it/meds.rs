@@ -55,7 +55,7 @@ fn visits_are_those_that_events_name_or_lie_in() {
     );
     assert_eq!(
         counts["options"],
-        json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit", "task": null})
+        json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit", "task": null, "vitals": "drop"})
     );
     assert_eq!(
         counts["events_dropped"],
