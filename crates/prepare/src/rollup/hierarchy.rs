@@ -100,8 +100,8 @@ impl Chosen {
     }
 }
 
-/// The vocabulary with which most codes that have several groups have one: `ATC/` of `ATC/C07AB02`. None if it
-/// helps no code.
+/// The vocabulary with which most codes that have several groups have one: `ATC/` of `ATC/C07AB02`. None if
+/// it helps no code.
 fn prefix(nearest: &Nearest) -> Option<String> {
     let vocabulary = |group: &Group| Some(group.code[..=group.code.find([':', '/'])?].to_owned());
     let mut counts = BTreeMap::<String, u64>::new();
