@@ -313,8 +313,8 @@ impl Summary {
         read(self.context_read, &self.context_dropped, min_cell)
     }
 
-    /// Why a label is not known, with counts. All of a label are hidden if one is too small: it could be had by
-    /// subtraction.
+    /// Why a label is not known, with counts. All of a label are hidden if one is too small: it could be had
+    /// by subtraction.
     pub fn unknown(&self, min_cell: u64) -> impl Iterator<Item = (&str, &str, Result<u64, String>)> {
         let is_small = move |label: &str| {
             let mut own = self.labels_unknown.iter().filter(|(of, ..)| of == label);

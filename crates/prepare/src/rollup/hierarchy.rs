@@ -7,7 +7,7 @@ use gct::record::CodeKind;
 
 use super::Group;
 use crate::error::{Error, Result};
-use crate::source::{Several, Source};
+use crate::source::{Hierarchy, Several, Source};
 
 /// A rollup of a source, as the user chose it: `ancestors:Ingredient`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(crate) struct Chosen {
     pub(crate) word: Option<String>,
     several: Several,
     expects: String,
+    /// The rollup by the same query that takes the first of several groups, if there is one.
+    first: Option<String>,
 }
 
 /// The nearest groups of codes, by name.
@@ -50,8 +52,12 @@ impl Chosen {
                 hint: format!("give {}", hierarchy.expects),
             });
         }
+        let is_first = |(other, rollup): &(&String, &Hierarchy)| {
+            rollup.several == Several::First && rollup.file(other) == hierarchy.file(&name)
+        };
+        let first = source.description.rollups.iter().find(is_first).map(|(other, _)| other.clone());
         let (several, expects) = (hierarchy.several, hierarchy.expects.clone());
-        Ok(Some(Chosen { name, word, several, expects }))
+        Ok(Some(Chosen { name, word, several, expects, first }))
     }
 
     /// One group for each code. Refuses groups of none of the codes, and several of one code if that is what
@@ -81,23 +87,21 @@ impl Chosen {
     }
 
     fn refuse(&self, kind: CodeKind, rule: &str, ties: u64, nearest: &Nearest) -> Error {
-        let which = match prefix(nearest) {
-            Some(prefix) => {
-                format!("say which ones by how they begin, for instance {}:{prefix}; or ", self.name)
-            }
-            None => String::new(),
-        };
+        let prefix = prefix(nearest);
+        let prefix = prefix.map(|prefix| {
+            format!("say which ones by how they begin, for instance {}:{prefix}; or ", self.name)
+        });
+        let first = self.first.as_ref().map(|first| format!("take the first by name with {first}, or "));
+        let file = Some("write a file of codes and groups".to_owned());
         Error::Rollup {
             problem: format!("the rollup of {}: by `{rule}`, {ties} codes have several groups", kind.name()),
-            hint: format!(
-                "{which}take the first by name with first_parent, or write a file of codes and groups"
-            ),
+            hint: [prefix, first, file].into_iter().flatten().collect(),
         }
     }
 }
 
-/// The vocabulary with which most codes that have several groups have one: `ATC/` of `ATC/C07AB02`. None if it
-/// helps no code.
+/// The vocabulary with which most codes that have several groups have one: `ATC/` of `ATC/C07AB02`. None if
+/// it helps no code.
 fn prefix(nearest: &Nearest) -> Option<String> {
     let vocabulary = |group: &Group| Some(group.code[..=group.code.find([':', '/'])?].to_owned());
     let mut counts = BTreeMap::<String, u64>::new();

@@ -599,9 +599,9 @@ fn no_event_is_lost_at_the_time_of_a_label() {
         {
             let home = tempfile::tempdir().unwrap();
             tables(home.path(), shapes, &mut random);
-            let labels = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
-            std::fs::write(labels.path(), timed_labels(&mut random)).unwrap();
-            let with = format!("labels={},{}", labels.path().display(), options[0]);
+            let other = tempfile::tempdir().unwrap();
+            write(other.path(), &[("labels.csv", &timed_labels(&mut random))]);
+            let with = format!("labels={}/labels.csv,{}", other.path().display(), options[0]);
             let Some(counts) = counts(source, home.path(), &with, &mut random) else { continue };
             for (what, read, sum) in sums(&counts) {
                 assert_eq!(read, sum, "{what} of {source}, seed {seed}: {counts:#}");

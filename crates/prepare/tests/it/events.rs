@@ -497,7 +497,7 @@ fn a_prediction_time_of_labels_is_as_good_as_one_of_encounters() {
             ("with/encounters.csv", &format!("encounter_id,prediction_time\n{first}\n{second}\n")),
             ("labels.csv", &format!("encounter_id,prediction_time,late\n{first},1\n{second},0\n")),
             ("late.csv", "encounter_id,late\n1,1\n2,0\n"),
-            ("other.csv", "encounter_id,late,Cut\n1,1,2020-01-01 10:00:00\n2,0,\n"),
+            ("other.csv", "encounter_id,late,Prediction_Time\n1,1,2020-01-01 10:00:00\n2,0,\n"),
         ],
     );
     let ours = json(home.path(), "events in --out ours --labels labels.csv");
@@ -516,10 +516,61 @@ fn a_prediction_time_of_labels_is_as_good_as_one_of_encounters() {
     };
     assert_eq!(times("ours"), [Some(1_577_880_000_000_000), None]);
     assert_eq!(times("theirs"), times("ours"));
-    // The earlier of two counts, and the column can have another name.
-    let line = "events with --out both --labels other.csv --column prediction_time=Cut --min-codes 0";
+    // The earlier of two counts.
+    let line = "events with --out both --labels other.csv --min-codes 0";
     let both = json(home.path(), line);
     assert_eq!(lines(&home.path().join("both"))[0], "1 of s: A |  | , late=true");
     assert_eq!(both["events_dropped"], json!({"after_prediction": 2, "no_time": 1}));
     assert_eq!(times("both")[0], Some(1_577_872_800_000_000));
+}
+
+#[test]
+fn a_source_of_ones_own_can_have_labels_and_rollups_from_its_tables() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "about = \"\"\nexample = \"\"\n\
+        [tables.stays.columns]\nid = \"id\"\ndx = \"text\"\ndays = \"integer?\"\n\
+        [options.long]\nabout = \"\"\ntype = \"range\"\ndefault = \"5..9\"\n\
+        [rollups.letter]\nexpects = \"letter\"\nseveral = \"first\"\n";
+    write(
+        home.path(),
+        &[
+            ("mine/source.toml", source),
+            ("mine/encounters.sql", "SELECT id AS encounter_id, id AS subject_id FROM stays"),
+            ("mine/events.sql", "SELECT id AS encounter_id, 'diagnosis' AS kind, dx AS code FROM stays"),
+            (
+                "mine/labels.sql",
+                "SELECT id AS encounter_id, 'long' AS label, \
+                 days BETWEEN array_element($long, 1) AND array_element($long, 2) AS value, \
+                 CASE WHEN days IS NULL THEN 'no_days' END AS note FROM stays",
+            ),
+            (
+                "mine/letter.sql",
+                "SELECT code, left(code, 1) AS group_code, 'begins so' AS description, 1 AS distance \
+                 FROM source_events WHERE kind = $kind AND ($word IS NULL OR left(code, 1) = $word)",
+            ),
+            ("stays.csv", "id,dx,days\n1,A1,5\n2,A2,10\n3,B1,\n"),
+        ],
+    );
+    let flags = "--min-codes treatment=0 --out data --force";
+    let counts =
+        json(home.path(), &format!("sql stays.csv --source mine {flags} --rollup diagnosis=letter:A"));
+    assert_eq!(
+        lines(&home.path().join("data")),
+        ["1 of 1: A |  | , long=true", "2 of 2: A |  | , long=false", "3 of 3: B1 |  | , long=?"]
+    );
+    assert_eq!(counts["labels_unknown"], json!({"long": {"no_days": 1}}));
+    json(home.path(), &format!("sql stays.csv --source mine {flags} --option long=10..10"));
+    let found = lines(&home.path().join("data"));
+    assert_eq!(found[1], "2 of 2: A2 |  | , long=true");
+    // A label cannot be called as another column.
+    write(
+        home.path(),
+        &[(
+            "mine/labels.sql",
+            "SELECT id AS encounter_id, 'start' AS label, true AS value, NULL AS note FROM stays",
+        )],
+    );
+    let said = prepare(home.path(), "sql stays.csv --source mine --dry-run").assert().code(2);
+    let said = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+    assert!(said.starts_with("error: mine/labels.sql: a label cannot be called `start`\n"), "{said}");
 }

@@ -55,7 +55,7 @@ fn visits_are_those_that_events_name_or_lie_in() {
     );
     assert_eq!(
         counts["options"],
-        json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit", "task": null})
+        json!({"encounters": "visit", "gap_hours": 24.0, "per": "visit", "task": null, "vitals": "drop"})
     );
     assert_eq!(
         counts["events_dropped"],
@@ -335,7 +335,7 @@ fn a_stay_is_open_until_the_next_boundary() {
 #[test]
 fn what_was_not_given_is_no_treatment_and_vitals_are_no_labs() {
     let home = tempfile::tempdir().unwrap();
-    // As MIMIC-IV is converted: `emar` by medication and what became of it, charted values as LAB//item//unit.
+    // As MIMIC-IV is converted: `emar` by medication and what became of it, charts as LAB//item//unit.
     let data = "subject_id,time,code,numeric_value,hadm_id\n\
         1,2020-01-01T01:00:00,DIAGNOSIS//ICD//10//I10,,5\n\
         1,2020-01-01T02:00:00,MEDICATION//Furosemide//Administered,,5\n\

@@ -288,7 +288,7 @@ const DRUGS: [(&str, &str); 5] = [
     ),
     (
         "cdm/condition_occurrence.csv",
-        "person_id,visit_occurrence_id,condition_concept_id,condition_start_date\n7,1,320128,2020-01-01\n8,2,320128,2020-01-01\n",
+        "person_id,visit_occurrence_id,condition_concept_id,condition_start_date,condition_source_value\n7,1,320128,2020-01-01,I10\n8,2,320128,2020-01-01,I10\n",
     ),
     (
         "cdm/drug_exposure.csv",
