@@ -35,7 +35,8 @@ pub(crate) fn run(dataset: &Dataset, json: bool, quiet: bool) -> Result<()> {
     let files = manifest.files.all();
     let rows = files.map(|(name, entry)| vec![name.to_owned(), count(entry.bytes), entry.sha256.clone()]);
     Ok(terminal::print(&format!(
-        "{}: every file is as it was written, and every row is valid\n\n{}\n{} bytes and {} encounters in {seconds:.1} s\n",
+        "{}: every file is as it was written, and every row is valid\n\n{}\n\
+         {} bytes and {} encounters in {seconds:.1} s\n",
         visible(dataset.path().display()),
         terminal::table(&["file", "bytes", "SHA-256"], rows),
         count(bytes),

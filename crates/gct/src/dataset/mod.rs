@@ -1,7 +1,7 @@
 //! The dataset folder: one format for every source.
 //!
 //! ```text
-//! DIR/dataset.json                        format version, source and its settings, counts, SHA-256 of the files
+//! DIR/dataset.json                        format version, source, settings, counts, SHA-256 of the files
 //! DIR/encounters/part-00000.parquet ...   one row per encounter
 //! DIR/vocabulary.parquet                  kind, id, code, description, count
 //! ```

@@ -73,8 +73,8 @@ impl Dataset {
         Ok(())
     }
 
-    /// Reads every encounter, and refuses counts in the vocabulary and in `dataset.json` that are not those of
-    /// the encounters. The job is told how many are read.
+    /// Reads every encounter, and refuses counts in the vocabulary and in `dataset.json` that are not those
+    /// of the encounters. The job is told how many are read.
     ///
     /// # Errors
     /// If a row breaks a rule, or a count is another; if the job is stopped.

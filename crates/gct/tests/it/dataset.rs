@@ -510,7 +510,10 @@ proptest! {
     }
 
     #[test]
-    fn every_subject_is_in_one_part_and_all_are_in_some(mut encounters in any_encounters(), parts in 1..6_usize) {
+    fn every_subject_is_in_one_part_and_all_are_in_some(
+        mut encounters in any_encounters(),
+        parts in 1..6_usize,
+    ) {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("data");
         let manifest = write_parts(&folder, &encounters, parts);

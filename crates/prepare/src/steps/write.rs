@@ -189,7 +189,8 @@ impl Steps<'_> {
     }
 }
 
-/// The order of encounters in a part, which the library checks: by subject, start and id, ids by length first.
+/// The order of encounters in a part, which the library checks: by subject, start and id, ids by length
+/// first.
 fn order() -> Vec<SortExpr> {
     let [subject, id] = ["subject_id", "encounter_id"].map(|name| [octet_length(col(name)), col(name)]);
     let keys = subject.into_iter().chain([col("start")]).chain(id);
