@@ -16,7 +16,7 @@ const FIXED: [&str; 8] =
     ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped", "from_table"];
 
 /// Names that a user's labels cannot have beside those.
-const RESERVED: [&str; 11] = [
+const RESERVED: [&str; 13] = [
     "end",
     "dropped",
     "links",
@@ -54,7 +54,10 @@ const OPTIONAL: [Optional; 6] = [
 impl Steps<'_> {
     /// The results of the source's queries: views are computed, the relations get names.
     pub(super) async fn relations(&mut self) -> Result<()> {
-        for query in queries(self.request)?.into_iter().filter(|query| self.needed.is(query)) {
+        for query in queries(self.request)? {
+            if !self.needed.is(&query) {
+                continue;
+            }
             let frame = query.plan(self.engine, &self.values).await?;
             if query.is_view {
                 let step = format!("making {}", query.name.replace('_', " "));

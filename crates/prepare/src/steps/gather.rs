@@ -7,7 +7,7 @@ use gct::record::{Code, CodeKind, PerKind};
 
 use super::buckets::BUCKETED;
 use super::context::OTHERS;
-use super::encounters::{NO_TEXT, Optional};
+use super::encounters::{NO_TEXT, NO_TIME, Optional};
 use super::{Numbering, Steps, add};
 use crate::engine::{as_text, single};
 use crate::error::{Error, Result};
@@ -28,9 +28,6 @@ const OPTIONAL: [Optional; 5] = [
 
 /// The time of an event, where labels have a moment of prediction.
 const TIME: &str = ", arrow_cast(time, 'Timestamp(Microsecond, None)') AS time";
-
-/// That of context, which has none.
-const NO_TIME_OF_CONTEXT: &str = ", arrow_cast(NULL, 'Timestamp(Microsecond, None)')";
 
 /// The rules that drop what is not known at the moment of prediction. Context is what is known of the patient
 /// and the visit, and often has no time.
@@ -58,17 +55,18 @@ impl Steps<'_> {
             Some(_) => "WHERE given.encounter_id IN (SELECT encounter_id FROM encounters)",
             None => "",
         };
-        let [time, no_time, join_times, after_prediction] = match self.has_label_times {
+        let [time, join_times, after_prediction] = match self.has_label_times {
             true => {
                 self.check_times(&source)?;
-                [TIME, NO_TIME_OF_CONTEXT, include_str!("../../steps/join_times.sql"), AFTER_PREDICTION]
+                [TIME, include_str!("../../steps/join_times.sql"), AFTER_PREDICTION]
             }
-            false => ["", "", "", ""],
+            false => ["", "", ""],
         };
         // What is dropped by the time of a label is dropped last.
         let columns = if self.has_label_times { columns + ", time" } else { columns };
+        let no_time = if self.has_label_times { format!(", {NO_TIME}") } else { String::new() };
         let and_context = match self.has_context {
-            true => filled(include_str!("../../steps/and_context.sql"), &[("no_time", no_time)]),
+            true => filled(include_str!("../../steps/and_context.sql"), &[("no_time", &no_time)]),
             false => String::new(),
         };
         let parts = [

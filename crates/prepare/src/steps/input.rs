@@ -17,7 +17,7 @@ use crate::fhir;
 use crate::files::InputFiles;
 use crate::rollup::{Chosen, Rollup};
 use crate::settings::Request;
-use crate::source::{Choice, ChoiceKind, Flatten, Value};
+use crate::source::{Choice, ChoiceKind, Flatten, Source, Value};
 use crate::sql::substitute;
 use crate::summary::{Summary, TableCounts};
 use crate::tables::{self, Differences, Tables};
