@@ -1,9 +1,9 @@
 //! Health records of many sources, as dataset folders of `gct`.
 //!
-//! A source is SQL that one can read: it turns the source's tables into relations: `encounters`,
-//! `events` and, where there is such, `links` of causes and `context`. Everything after that is the same for all: filtering,
-//! vocabularies, buckets of lab values, true edges, counts, writing. All of it is plans of Apache DataFusion,
-//! whose rows stay in the engine.
+//! A source is SQL that one can read: it turns the source's tables into relations: `encounters`, `events` and,
+//! where there is such, `links` of causes and `context`. Everything after that is the same for all:
+//! filtering, vocabularies, buckets of values, true edges, counts, writing. All of it is plans of Apache
+//! DataFusion, whose rows stay in the engine.
 
 /// What can go wrong, in the user's words.
 pub mod error;

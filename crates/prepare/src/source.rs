@@ -1,6 +1,7 @@
 //! A source is a small file that names its tables and options, and SQL that one can read: `source.toml`,
 //! `encounters.sql`, `events.sql` and, where causes are recorded, `links.sql`; `context.sql`, where more is
-//! known of patients and visits than codes; and views that these share. Those that come with the program are in `sources/`; a user's own look the same.
+//! known of patients and visits than codes; and views that these share. Those that come with the program are
+//! in `sources/`; a user's own look the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -295,12 +296,15 @@ macro_rules! builtin {
     ($name:literal $(, $part:ident = $($files:literal)+)*) => {
         builtin!(@ $name, folder = $name $(, $part = $($files)+)*)
     };
-    (@ $name:literal, folder = $own:literal, queries = $folder:literal $(, $part:ident = $($files:literal)+)*) => {
+    (
+        @ $name:literal, folder = $own:literal, queries = $folder:literal
+        $(, $part:ident = $($files:literal)+)*
+    ) => {
         builtin!(@ $name, folder = $folder $(, $part = $($files)+)*)
     };
     (
-        @ $name:literal, folder = $folder:literal $(, links = $links:literal)? $(, context = $context:literal)?
-        $(, with = $($with:literal)+)?
+        @ $name:literal, folder = $folder:literal $(, links = $links:literal)?
+        $(, context = $context:literal)? $(, with = $($with:literal)+)?
     ) => {
         Files {
             name: $name,
@@ -336,7 +340,15 @@ static BUILTIN: &[Files] = &[
     builtin!("eicu", context = "context.sql"),
     builtin!("mimic4", context = "context.sql", with = "spans.sql" "visits.sql"),
     builtin!("mimic3", queries = "mimic4", context = "context.sql", with = "spans.sql" "visits.sql"),
+<<<<<<< HEAD
     builtin!("meds", context = "context.sql", with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "subjects.sql" "visits.sql"),
+=======
+    builtin!(
+        "meds",
+        context = "context.sql",
+        with = "code_kinds.sql" "kinds.csv" "subjects.sql" "visits.sql"
+    ),
+>>>>>>> context
     builtin!("synthea", links = "links.sql", context = "context.sql"),
     builtin!("omop", context = "context.sql", with = "ancestors.sql" "labels.sql" "visits.sql"),
     builtin!("claims", context = "context.sql", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),

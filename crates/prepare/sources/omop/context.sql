@@ -6,11 +6,12 @@ WITH names AS (
 people AS (
     SELECT
         person_id,
-        min(coalesce(birth_datetime, make_date(
+        -- Without the cast the engine would count nanoseconds, which some years are beyond.
+        min(coalesce(birth_datetime, arrow_cast(make_date(
             CASE WHEN year_of_birth BETWEEN 1 AND 9999 THEN year_of_birth END,
             CASE WHEN month_of_birth BETWEEN 1 AND 12 THEN month_of_birth ELSE 1 END,
             CASE WHEN day_of_birth BETWEEN 1 AND 28 THEN day_of_birth ELSE 1 END
-        ))) AS birth,
+        ), 'Timestamp(Microsecond, None)'))) AS birth,
         min(gender_concept_id) AS gender,
         min(race_concept_id) AS race,
         min(ethnicity_concept_id) AS ethnicity

@@ -1,4 +1,5 @@
-//! What is known of encounters beside codes: what the source says, and what is made of a subject's encounters.
+//! What is known of encounters beside codes: what the source says, and what is made of a subject's
+//! encounters.
 
 use super::Steps;
 use super::encounters::{NO_TEXT, NO_TIME, Optional};
@@ -26,7 +27,7 @@ impl Steps<'_> {
         let mut known = vec![];
         if self.has_context {
             let columns = self.columns("source_context", &OPTIONAL).await?;
-            known.push(format!("SELECT encounter_id, name, value, numeric_value FROM (SELECT encounter_id, name, {columns} FROM source_context)"));
+            known.push(format!("SELECT encounter_id, name, {columns} FROM source_context"));
         }
         known.extend(self.of_visits().await?);
         self.has_context = !known.is_empty();
