@@ -303,6 +303,9 @@ def markdown(found, reference="gct"):
     """A row per model, the best AUCPR first."""
     if reference not in found:
         sys.exit(f"there is no trial of {reference} to compare with")
+    # Only splits that the reference has: means over other ones could not be compared.
+    shared = {name: {seed: splits[seed] for seed in splits if seed in found[reference]} for name, splits in found.items()}
+    found = {name: splits for name, splits in shared.items() if splits}
     lines = [
         f"| model | AUCPR | beside {reference} | AUROC | beside {reference} | splits |",
         "|---|---|---|---|---|---|",
