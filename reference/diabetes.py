@@ -98,8 +98,9 @@ def raw_columns(path, encounters):
         if name in NO_INPUT:
             continue
         column = table[name].combine_chunks()
-        # Identifiers of kinds of admission and discharge are written as numbers and are none.
-        if name.endswith("_id") or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        # Kinds of admission and discharge, and some diagnoses, are written as numbers and are none.
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        if name.endswith("_id") or name.startswith("diag_") or not is_number:
             categories.append(name)
             column = column.cast(pa.string()).dictionary_encode().indices
         names.append(name)
@@ -302,6 +303,9 @@ def markdown(found, reference="gct"):
     """A row per model, the best AUCPR first."""
     if reference not in found:
         sys.exit(f"there is no trial of {reference} to compare with")
+    # Only splits that the reference has: means over other ones could not be compared.
+    shared = {name: {seed: splits[seed] for seed in splits if seed in found[reference]} for name, splits in found.items()}
+    found = {name: splits for name, splits in shared.items() if splits}
     lines = [
         f"| model | AUCPR | beside {reference} | AUROC | beside {reference} | splits |",
         "|---|---|---|---|---|---|",
