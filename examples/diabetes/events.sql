@@ -45,5 +45,3 @@ UNION ALL
 SELECT encounter_id, 'treatment', code FROM drugs WHERE split_part(code, '=', 2) NOT IN ('no', '?')
 UNION ALL
 SELECT encounter_id, 'lab', code FROM labs WHERE code IS NOT NULL
-UNION ALL
-SELECT encounter_id, 'context', name || '=' || value FROM known WHERE $context = 'all'

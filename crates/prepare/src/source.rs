@@ -340,15 +340,11 @@ static BUILTIN: &[Files] = &[
     builtin!("eicu", context = "context.sql"),
     builtin!("mimic4", context = "context.sql", with = "spans.sql" "visits.sql"),
     builtin!("mimic3", queries = "mimic4", context = "context.sql", with = "spans.sql" "visits.sql"),
-<<<<<<< HEAD
-    builtin!("meds", context = "context.sql", with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "subjects.sql" "visits.sql"),
-=======
     builtin!(
         "meds",
         context = "context.sql",
-        with = "code_kinds.sql" "kinds.csv" "subjects.sql" "visits.sql"
+        with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "subjects.sql" "visits.sql"
     ),
->>>>>>> context
     builtin!("synthea", links = "links.sql", context = "context.sql"),
     builtin!("omop", context = "context.sql", with = "ancestors.sql" "labels.sql" "visits.sql"),
     builtin!("claims", context = "context.sql", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),

@@ -127,7 +127,7 @@ fn small(home: &Path) -> String {
 fn the_published_file_is_read_as_it_is() {
     let home = tempfile::tempdir().unwrap();
     let line = small(home.path());
-    let counts = json(home.path(), &format!("{line} --option context=none --out codes"));
+    let counts = json(home.path(), &format!("{line} --context none --out codes"));
     assert_eq!(
         lines(&home.path().join("codes")),
         [
