@@ -53,6 +53,11 @@ pub struct Summary {
     pub vocabulary: PerKind<u64>,
     /// Codes that were too rare, of each kind.
     pub rare: PerKind<u64>,
+    /// Codes that the dataset whose vocabulary is used does not have, of each kind.
+    pub unseen: PerKind<u64>,
+    /// Whether the vocabulary is that of another dataset.
+    #[serde(skip)]
+    pub is_like: bool,
     /// What each rollup did.
     pub rollups: Vec<RollupCounts>,
     /// Codes of an encounter in the mean, of each kind.
@@ -184,7 +189,9 @@ impl Summary {
 
     /// The kinds of codes that are spoken of: context only if there was any.
     pub fn kinds(&self) -> impl Iterator<Item = CodeKind> {
-        CodeKind::ALL.into_iter().filter(|kind| kind.is_shown(self.vocabulary[*kind] + self.rare[*kind]))
+        CodeKind::ALL
+            .into_iter()
+            .filter(|kind| kind.is_shown(self.vocabulary[*kind] + self.rare[*kind] + self.unseen[*kind]))
     }
 
     /// One JSON object, with counts from 1 to less than `min_cell` hidden.
@@ -209,7 +216,7 @@ impl Summary {
             json["events_unmapped"] = shown_json(self.events_unmapped(counts, min_cell));
             json
         };
-        json!({
+        let mut told = json!({
             "source": self.source,
             "options": self.options,
             "encounters_read": self.read(min_cell).map_or_else(|hidden| json!(hidden), |count| json!(count)),
@@ -255,7 +262,11 @@ impl Summary {
             "edges": count(self.edges),
             "encounters_with_edges": part(self.encounters_with_edges, self.encounters_kept),
             "bucketed_labs": count(self.bucketed_labs),
-        })
+        });
+        if self.is_like {
+            told["unseen"] = per_kind(self.unseen).into();
+        }
+        told
     }
 
     /// Encounters read. Hidden if one rule's count is: it could be had by subtraction.

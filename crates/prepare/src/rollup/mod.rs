@@ -1,56 +1,23 @@
 //! Rollups: codes replaced by the groups that they belong to, by a rule or by a file that maps them.
 
-/// Codes as a vocabulary and what it calls something.
-mod code;
-
-/// Rules that need no file: categories and chapters of ICD, levels of ATC.
-mod rules;
-
 /// Files that map codes to groups.
 mod mapping;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gct::coding::{Group, Groups, Rule};
 use gct::record::CodeKind;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, nearest};
 use crate::settings::Settings;
-use mapping::Mapping;
-use rules::Rule;
-
-/// What to do with codes that a rollup does not map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unmapped {
-    /// Leave them as they are.
-    #[default]
-    Keep,
-    /// Leave their events out.
-    Drop,
-    /// Put all of a kind under one code.
-    Group,
-}
-
-/// A group of codes, which becomes a code of the dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
-    pub(crate) code: String,
-    pub(crate) description: Option<String>,
-}
 
 /// How the codes of one kind become groups.
 pub(crate) struct Rollup {
     pub(crate) kind: CodeKind,
     /// The rule or file, as the user gave it.
     pub(crate) rule: String,
-    by: By,
-}
-
-enum By {
-    Rule(Rule),
-    File(Mapping),
+    pub(crate) by: Groups,
 }
 
 impl Rollup {
@@ -63,8 +30,8 @@ impl Rollup {
 
     fn read(kind: CodeKind, rule: &str) -> Result<Self> {
         let by = match Rule::named(rule) {
-            Some(rule) => By::Rule(rule),
-            None if Path::new(rule).exists() => By::File(Mapping::read(Path::new(rule), kind)?),
+            Some(rule) => Groups::Rule(rule),
+            None if Path::new(rule).exists() => Groups::Mapping(mapping::read(Path::new(rule), kind)?),
             None => return Err(unknown(kind, rule)),
         };
         Ok(Rollup { kind, rule: rule.into(), by })
@@ -72,18 +39,15 @@ impl Rollup {
 
     /// The group of a code, if the rollup maps it.
     pub(crate) fn group(&self, code: &str) -> Option<Group> {
-        match &self.by {
-            By::Rule(rule) => rule.group(code),
-            By::File(mapping) => mapping.group(code),
-        }
+        self.by.group(code)
     }
 
     /// The whole mapping of a file, from codes to groups. It does not tell which codes occur in the data,
     /// since rare ones must not be disclosed.
     pub(crate) fn mapping(&self) -> Option<BTreeMap<String, String>> {
         match &self.by {
-            By::Rule(_) => None,
-            By::File(mapping) => Some(mapping.table()),
+            Groups::Rule(_) => None,
+            Groups::Mapping(mapping) => Some(mapping.table()),
         }
     }
 }

@@ -6,12 +6,13 @@ use std::ops::Range;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Float64Type, UInt32Type};
 use datafusion::logical_expr::Expr;
-use gct::record::Code;
+use gct::coding::{bucket_code, bucket_text};
+use gct::record::{Code, CodeKind};
 use serde_json::json;
 
 use super::{Numbering, Steps};
 use crate::error::Result;
-use crate::functions::{bucket_text, bucketed};
+use crate::functions::bucketed;
 use crate::sql::filled;
 
 /// The buckets of all labs, and the codes that they make.
@@ -82,7 +83,7 @@ fn codes_of(lab: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
     let name = lab.description.as_ref().unwrap_or(&lab.code);
     let buckets = (0..of).map(|bucket| {
         let description = format!("{name}, {}", bucket_text(bucket, bounds));
-        (format!("{}//{}-of-{of}", lab.code, bucket + 1), Some(description))
+        (bucket_code(CodeKind::Lab, &lab.code, bucket, of), Some(description))
     });
     std::iter::once(plain).chain(buckets).collect()
 }
@@ -90,6 +91,10 @@ fn codes_of(lab: &Code, bounds: &[f64]) -> Vec<(String, Option<String>)> {
 impl Steps<'_> {
     /// The buckets of the encounters that are alive.
     pub(super) async fn buckets(&self, labs: &Numbering) -> Result<Buckets> {
+        if let Some(like) = &self.request.like {
+            let bounds = labs.codes.iter().map(|lab| like.bounds(CodeKind::Lab, &lab.code));
+            return Ok(Buckets::new(labs.codes.clone(), bounds.collect()));
+        }
         let values = filled(
             include_str!("../../steps/lab_values.sql"),
             &[("is_training", &self.is_training("alive"))],

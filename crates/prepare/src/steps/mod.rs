@@ -46,7 +46,7 @@ use std::path::Path;
 
 use gct::dataset::Assembly;
 use gct::job::Job;
-use gct::record::Code;
+use gct::record::{Code, CodeKind};
 
 use crate::engine::{Engine, Progress, text_counts};
 use crate::error::{Error, Result};
@@ -63,12 +63,16 @@ use crate::summary::Summary;
 /// nothing is written.
 pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progress>) -> Result<Summary> {
     check_prior(request, out)?;
-    let rollups = Rollup::all(&request.settings)?;
+    let rollups = match &request.like {
+        Some(like) => like.rollups(&request.settings),
+        None => Rollup::all(&request.settings)?,
+    };
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
     let engine = Engine::new(request.limits.clone(), &beside, job)?;
     let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());
-    let mut summary = Summary { source, is_limited, ..Summary::default() };
+    let is_like = request.like.is_some();
+    let mut summary = Summary { source, is_limited, is_like, ..Summary::default() };
     let input = input::read(&engine, request, &mut summary).await?;
     let mut steps = Steps::new(&engine, request, rollups, input);
     steps.relations().await?;
@@ -77,7 +81,10 @@ pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progre
     steps.tally(&mut summary).await?;
     let codes = steps.lists(&mut summary).await?;
     let settled = steps.settle(codes, &mut summary).await?;
-    let bounds = settled.bounds_by_code();
+    let bounds = match &request.like {
+        Some(like) => like.bounds_by_code(CodeKind::Lab),
+        None => settled.bounds_by_code(),
+    };
     let numberings = steps.accept(settled, &mut summary).await?;
     steps.count(&mut summary).await?;
     summary.temporary = engine.temporary();

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use gct::coding::{Group, Unmapped, unmapped_description};
 use gct::record::CodeKind;
 
 use super::{Steps, free_name};
 use crate::engine::as_text;
 use crate::error::Result;
-use crate::rollup::{Group, Rollup, Unmapped};
+use crate::rollup::Rollup;
 use crate::sql::{filled, quoted};
 use crate::summary::{RollupCounts, Summary};
 
@@ -42,7 +43,10 @@ impl Steps<'_> {
         let mut rows = vec![];
         for rollup in &self.rollups {
             let codes = self.recorded(rollup.kind).await?;
-            let (rolled, counts) = roll_up(rollup, self.request.settings.rollup_unmapped, &codes);
+            let like = self.request.like.as_ref();
+            let together = like.and_then(|like| like.coder.unmapped_code[rollup.kind].clone());
+            let unmapped = self.request.settings.rollup_unmapped;
+            let (rolled, counts) = roll_up(rollup, unmapped, together, &codes);
             rows.extend(rolled);
             summary.rollups.push(counts);
         }
@@ -69,8 +73,14 @@ impl Steps<'_> {
     }
 }
 
-/// What becomes of the codes of a kind, and the counts of it.
-fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded]) -> (Vec<Rolled>, RollupCounts) {
+/// What becomes of the codes of a kind, and the counts of it. Codes in no group are called as another dataset
+/// calls them, if one decides.
+fn roll_up(
+    rollup: &Rollup,
+    unmapped: Unmapped,
+    together: Option<String>,
+    codes: &[Recorded],
+) -> (Vec<Rolled>, RollupCounts) {
     let groups: Vec<Option<Group>> = codes.iter().map(|recorded| rollup.group(&recorded.code)).collect();
     let counts = count(rollup, codes, &groups);
     let is_taken = |name: &str| {
@@ -78,8 +88,8 @@ fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded]) -> (Vec<Roll
             || groups.iter().flatten().any(|group| group.code == name)
     };
     let together = Group {
-        code: free_name("unmapped", is_taken),
-        description: Some(format!("a {} that is in no group", rollup.kind.name())),
+        code: together.unwrap_or_else(|| free_name("unmapped", is_taken)),
+        description: Some(unmapped_description(rollup.kind)),
     };
     let row = |(recorded, group): (&Recorded, &Option<Group>)| {
         let is_dropped = group.is_none() && unmapped == Unmapped::Drop;
