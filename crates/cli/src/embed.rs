@@ -1,20 +1,24 @@
 //! `gct embed`: vectors for other programs.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::Args;
-use gct::predict;
+use gct::predict::{self, Written};
+use gct::run::Run;
 use serde_json::json;
 
-use crate::output::RequiredFile;
+use crate::output::RowsFile;
 use crate::selection::{self, SelectionArguments};
 use crate::terminal::{self, count, visible};
 
-/// Write embeddings of visits or of codes, as Parquet or for NumPy
+/// Write embeddings of visits or of codes, as Parquet, CSV, JSON lines or for NumPy
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct embed runs/gct --out visits.parquet           subject_id, encounter_id, embedding
   gct embed runs/gct --split all --out visits.npy   a row for each encounter, in the order of the dataset
   gct embed runs/gct --codes --out codes.parquet    kind, code, description, embedding
+  gct embed runs/gct --data new.csv --out new.csv   new encounters, as for `gct predict`; - for standard input
 
 A run of masked_diagnosis embeds each encounter with one diagnosis hidden, as in training.")]
 pub(crate) struct Arguments {
@@ -26,7 +30,7 @@ pub(crate) struct Arguments {
     codes: bool,
 
     #[command(flatten)]
-    output: RequiredFile,
+    output: RowsFile,
 
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -34,36 +38,64 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    arguments.output.check(&["parquet", "npy"])?;
-    let (run, written) = if arguments.codes {
-        let run = arguments.selection.run()?;
-        let written = predict::codes(&run, arguments.output.target())?;
-        (run, written)
-    } else {
-        let (run, dataset, which) = arguments.selection.open()?;
-        let bar = selection::progress(&run, &dataset, which, "embedding encounters", quiet);
-        let written =
-            predict::visits(&run, &dataset, which, arguments.output.target(), &terminal::counting(&bar));
-        bar.finish_and_clear();
-        (run, written?)
+    arguments.output.check(&["parquet", "csv", "jsonl", "npy"], arguments.json)?;
+    let run = arguments.selection.run()?;
+    let file = arguments.selection.file()?;
+    let (written, left_out) = match file {
+        Some(file) => {
+            let written = of_file(arguments, &run, file, quiet)?;
+            (written, selection::left_out_of_file(&run, &written))
+        }
+        None => {
+            let written = match arguments.codes {
+                true => arguments.output.with_target(|target| predict::codes(&run, target))?,
+                false => of_dataset(arguments, quiet)?,
+            };
+            (written, selection::left_out(written.left_out, written.unseen, written.overlap))
+        }
     };
     let width = run.settings().model.width();
     if arguments.json {
-        return Ok(terminal::print_json(&json!({
+        let mut report = json!({
             "out": arguments.output.out,
             "rows": written.rows,
             "width": width,
             "left_out": written.left_out,
             "unseen_codes": written.unseen.codes,
             "unseen_occurrences": written.unseen.occurrences,
-        }))?);
+        });
+        if file.is_some() {
+            report["unknown"] = selection::unknown_json(&written.unknown);
+            report["without_codes"] = written.without_codes.into();
+        }
+        return Ok(terminal::print_json(&report)?);
     }
     let what = if arguments.codes { "codes" } else { "encounters" };
-    let mut text = format!(
-        "{}: vectors of {width} numbers for {} {what}\n",
-        visible(arguments.output.out.display()),
-        count(written.rows)
-    );
-    text += &selection::left_out(written.left_out, written.unseen, written.overlap);
-    Ok(terminal::print(&text)?)
+    let said = format!("vectors of {width} numbers for {} {what}\n{left_out}", count(written.rows));
+    let text = match arguments.output.is_standard() {
+        true => said,
+        false => format!("{}: {said}", visible(arguments.output.out.display())),
+    };
+    terminal::print_summary(&text, arguments.output.is_standard(), quiet)
+}
+
+fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Written> {
+    let (run, dataset, which) = arguments.selection.open()?;
+    let bar = selection::progress(&run, &dataset, which, "embedding encounters", quiet);
+    arguments.output.with_target(|target| {
+        let written = predict::visits(&run, &dataset, which, target, &terminal::counting(&bar));
+        bar.finish_and_clear();
+        written
+    })
+}
+
+fn of_file(arguments: &Arguments, run: &Run, file: &Path, quiet: bool) -> Result<Written> {
+    let bar = terminal::progress(0, "embedding encounters", quiet);
+    arguments.output.with_target(|target| {
+        let job = terminal::counting(&bar);
+        let written = selection::incoming(run, file, &job)
+            .and_then(|incoming| predict::incoming_visits(run, incoming, target, &job));
+        bar.finish_and_clear();
+        written
+    })
 }

@@ -6,9 +6,11 @@ use anyhow::Result;
 use clap::Args;
 use gct::files::{self, Overwrite};
 use gct::graph::{Link, NodeKind};
+use gct::incoming::Met;
 use gct::picture;
-use gct::predict::{Explanation, explain};
+use gct::predict::{Explanation, explain, explain_incoming};
 use gct::record::CodeKind;
+use gct::run::Run;
 use serde_json::json;
 
 use crate::terminal::refusal;
@@ -19,17 +21,19 @@ use crate::{selection, terminal};
 #[command(after_help = "Examples:
   gct explain runs/gct                                   the first encounter of the test split
   gct explain runs/gct --encounter E17 --json
-  gct explain runs/gct --encounter E17 --graph graph.svg --bars bars.svg --code D_199")]
+  gct explain runs/gct --encounter E17 --graph graph.svg --bars bars.svg --code D_199
+  gct explain runs/gct --data new.jsonl                  the first of a file, as for `gct predict`")]
 pub(crate) struct Arguments {
     /// The run folder
     #[arg(value_name = "RUN")]
     run: PathBuf,
 
-    /// The dataset folder [default: the one that the run was trained on]
-    #[arg(long, value_name = "DIR")]
+    /// The dataset folder, a file of new encounters, or - for standard input [default: the dataset that the
+    /// run was trained on]
+    #[arg(long, value_name = "DIR|FILE")]
     data: Option<PathBuf>,
 
-    /// Which encounter [default: the first of the test split]
+    /// Which encounter [default: the first of the test split, of another dataset, or of the file]
     #[arg(long, value_name = "ID")]
     encounter: Option<String>,
 
@@ -83,12 +87,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             "leave it out",
         ));
     }
-    let (run, dataset) = selection::open(&arguments.run, arguments.data.as_deref())?;
-    let bar = terminal::progress(dataset.manifest().encounters, "looking for the encounter", quiet);
-    let id = arguments.encounter.as_deref();
-    let explanation = explain(&run, &dataset, id, &terminal::counting(&bar));
-    bar.finish_and_clear();
-    let explanation = explanation?;
+    let (run, explanation, met) = explained(arguments, quiet)?;
     let structure = &explanation.structure;
     if structure.layers.is_empty() && (arguments.graph.is_some() || arguments.bars.is_some()) {
         let model = run.settings().model.name();
@@ -108,7 +107,11 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         write(file, &picture::bars(structure, node), overwrite)?;
     }
     if arguments.json {
-        return Ok(terminal::print_json(&report(&explanation, left_out))?);
+        let mut report = report(&explanation, left_out);
+        if let Some(met) = &met {
+            report["unknown"] = selection::unknown_json(&met.unknown);
+        }
+        return Ok(terminal::print_json(&report)?);
     }
     let top = arguments.top.unwrap_or(20);
     let mut text = predictions(&explanation, top);
@@ -117,7 +120,31 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         let left_out = terminal::count(left_out as u64);
         text += &format!("\nthe picture leaves out {left_out} weaker links\n");
     }
+    if let Some(met) = &met {
+        selection::unknown(&run, met).lines().for_each(terminal::print_line);
+    }
     Ok(terminal::print(&text)?)
+}
+
+/// The run, what it says of the encounter, and, of a file, what was met up to it.
+fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Option<Met>)> {
+    let id = arguments.encounter.as_deref();
+    let what = "looking for the encounter";
+    if let Some(file) = arguments.data.as_deref().filter(|data| selection::is_file(data)) {
+        let run = Run::open(&arguments.run)?;
+        let bar = terminal::progress(0, what, quiet);
+        let job = terminal::counting(&bar);
+        let found = selection::incoming(&run, file, &job)
+            .and_then(|incoming| explain_incoming(&run, incoming, id, &job));
+        bar.finish_and_clear();
+        let (explanation, met) = found?;
+        return Ok((run, explanation, Some(met)));
+    }
+    let (run, dataset) = selection::open(&arguments.run, arguments.data.as_deref())?;
+    let bar = terminal::progress(dataset.manifest().encounters, what, quiet);
+    let explanation = explain(&run, &dataset, id, &terminal::counting(&bar));
+    bar.finish_and_clear();
+    Ok((run, explanation?, None))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

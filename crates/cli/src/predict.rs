@@ -1,22 +1,33 @@
-//! `gct predict`: predictions as Parquet.
+//! `gct predict`: predictions as Parquet, CSV or JSON lines.
+
+use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
-use gct::predict;
+use gct::infer::Which;
+use gct::predict::{self, Written};
 use gct::question::{Question, TableOptions};
 use serde_json::json;
 
-use crate::output::RequiredFile;
+use crate::output::RowsFile;
 use crate::selection::{self, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, refusal, visible};
 
-/// Write the predictions of a run as Parquet
+/// Write the predictions of a run as Parquet, CSV or JSON lines
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct predict runs/gct --out predictions.parquet
   gct predict runs/gct --data new-encounters --split all --out new.parquet
   gct predict runs/reconstruction --min-probability 0 --out every-pair.parquet
   gct predict runs/mortality --meds --out for-meds-evaluation.parquet
+  gct predict runs/mortality --data new-events.csv --out new.csv
+  echo '{\"id\": \"E1\", \"diagnosis\": [\"I50.1\"], \"lab\": [{\"code\": \"K\", \"value\": 4.1}]}' |
+    gct predict runs/mortality --data - --out -
+
+New encounters need no dataset: --data takes JSON lines as above, or a CSV or Parquet file of
+events with encounter_id, kind (diagnosis, treatment, lab or context), code and perhaps value and
+subject_id. Codes are as they are recorded: the rollups and buckets of the run are applied.
+docs/runs.md says more.
 
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
@@ -30,7 +41,7 @@ pub(crate) struct Arguments {
     test: TestArguments,
 
     #[command(flatten)]
-    output: RequiredFile,
+    output: RowsFile,
 
     /// For labels: the probability above which a label is predicted [default: 0.5]
     #[arg(long, value_name = "P")]
@@ -81,19 +92,24 @@ impl Arguments {
     }
 }
 
+/// What was predicted.
+struct Predicted {
+    written: Written,
+    split: Option<Which>,
+    /// Lines about what was left out.
+    left_out: String,
+}
+
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    arguments.output.check(&["parquet"])?;
-    let (run, dataset, which) = arguments.selection.open()?;
-    let options = arguments.options(&run.settings().task)?;
-    let bar = selection::progress(&run, &dataset, which, "predicting encounters", quiet);
-    let (test_set, target) = (arguments.test.of(which), arguments.output.target());
-    let written = predict::score(&run, &dataset, test_set, options, target, &terminal::counting(&bar));
-    bar.finish_and_clear();
-    let written = written?;
+    arguments.output.check(&["parquet", "csv", "jsonl"], arguments.json)?;
+    let Predicted { written, split, left_out } = match arguments.selection.file()? {
+        Some(file) => of_file(arguments, file, quiet)?,
+        None => of_dataset(arguments, quiet)?,
+    };
     if arguments.json {
-        return Ok(terminal::print_json(&json!({
+        let mut report = json!({
             "out": arguments.output.out,
-            "split": which.name(),
+            "split": split.map(Which::name),
             "encounters": written.encounters,
             "rows": written.rows,
             "left_out": written.left_out,
@@ -101,14 +117,50 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             "unseen_occurrences": written.unseen.occurrences,
             "learned_from": written.overlap,
             "warning": written.overlap.warning(),
-        }))?);
+        });
+        if split.is_none() {
+            report["unknown"] = selection::unknown_json(&written.unknown);
+            report["without_codes"] = written.without_codes.into();
+        }
+        return Ok(terminal::print_json(&report)?);
     }
-    let mut text = format!(
-        "{}: {} rows for {} encounters\n",
-        visible(arguments.output.out.display()),
-        count(written.rows),
-        count(written.encounters)
-    );
-    text += &selection::left_out(written.left_out, written.unseen, written.overlap);
-    Ok(terminal::print(&text)?)
+    let (rows, encounters) = (count(written.rows), count(written.encounters));
+    let text = match arguments.output.is_standard() {
+        true => format!("{rows} rows for {encounters} encounters\n{left_out}"),
+        false => {
+            let out = visible(arguments.output.out.display());
+            format!("{out}: {rows} rows for {encounters} encounters\n{left_out}")
+        }
+    };
+    terminal::print_summary(&text, arguments.output.is_standard(), quiet)
+}
+
+fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Predicted> {
+    let (run, dataset, which) = arguments.selection.open()?;
+    let options = arguments.options(&run.settings().task)?;
+    let bar = selection::progress(&run, &dataset, which, "predicting encounters", quiet);
+    let test_set = arguments.test.of(which);
+    let written = arguments.output.with_target(|target| {
+        let written = predict::score(&run, &dataset, test_set, options, target, &terminal::counting(&bar));
+        bar.finish_and_clear();
+        written
+    })?;
+    let left_out = selection::left_out(written.left_out, written.unseen, written.overlap);
+    Ok(Predicted { written, split: Some(which), left_out })
+}
+
+fn of_file(arguments: &Arguments, file: &Path, quiet: bool) -> Result<Predicted> {
+    arguments.test.refuse_for_file()?;
+    let run = arguments.selection.run()?;
+    let options = arguments.options(&run.settings().task)?;
+    let bar = terminal::progress(0, "predicting encounters", quiet);
+    let written = arguments.output.with_target(|target| {
+        let job = terminal::counting(&bar);
+        let written = selection::incoming(&run, file, &job)
+            .and_then(|incoming| predict::score_incoming(&run, incoming, options, target, &job));
+        bar.finish_and_clear();
+        written
+    })?;
+    let left_out = selection::left_out_of_file(&run, &written);
+    Ok(Predicted { written, split: None, left_out })
 }

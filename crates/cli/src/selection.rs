@@ -2,13 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gct::dataset::Dataset;
+use gct::incoming::{Incoming, Met};
 use gct::infer::{Overlap, TestSet, Training, Unseen, Which};
+use gct::job::Job;
+use gct::predict::Written;
+use gct::record::{CodeKind, PerKind};
 use gct::run::Run;
 use gct::split::SplitPart;
+use serde_json::json;
 
-use crate::terminal::{self, count};
+use crate::terminal::{self, count, refusal};
 
 #[derive(Args)]
 pub(crate) struct SelectionArguments {
@@ -16,7 +22,8 @@ pub(crate) struct SelectionArguments {
     #[arg(value_name = "RUN")]
     run: PathBuf,
 
-    /// The dataset folder [default: the one that the run was trained on]
+    /// The dataset folder; `gct predict` and `gct embed` also take a file of new encounters, or - for
+    /// standard input [default: the dataset that the run was trained on]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -58,6 +65,17 @@ impl TestArguments {
         let training = if self.include_training { Training::Include } else { Training::LeaveOut };
         TestSet { which, training }
     }
+
+    /// Refuses the option for a file of encounters, which is no test.
+    pub(crate) fn refuse_for_file(&self) -> Result<()> {
+        match self.include_training {
+            true => Err(refusal(
+                "--include-training is for datasets with answers, and a file of encounters has none",
+                "leave it out",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 impl SelectionArguments {
@@ -66,12 +84,76 @@ impl SelectionArguments {
         Run::open(&self.run)
     }
 
+    /// The path of a file of encounters that are in no dataset, if one is given.
+    pub(crate) fn file(&self) -> Result<Option<&Path>> {
+        let Some(file) = self.data.as_deref().filter(|data| is_file(data)) else { return Ok(None) };
+        if self.split.is_some() {
+            return Err(refusal(
+                "--split is for datasets, and a file of encounters has no parts",
+                "leave it out, and all encounters of the file are used",
+            ));
+        }
+        Ok(Some(file))
+    }
+
     /// Opens the run and the dataset.
     pub(crate) fn open(&self) -> gct::Result<(Run, Dataset, Which)> {
         let (run, dataset) = open(&self.run, self.data.as_deref())?;
         let which = self.split.map_or_else(|| Which::default_for(&run, &dataset), WhichName::which);
         Ok((run, dataset, which))
     }
+}
+
+/// Standard input, where a path is given.
+const STANDARD_INPUT: &str = "-";
+
+/// Whether the data are a file of encounters, and no dataset.
+pub(crate) fn is_file(data: &Path) -> bool {
+    data.as_os_str() == STANDARD_INPUT || data.exists() && !data.is_dir()
+}
+
+/// Opens a file of encounters that are in no dataset, or standard input.
+pub(crate) fn incoming<'a>(run: &'a Run, file: &Path, job: &Job<'_, u64>) -> gct::Result<Incoming<'a>> {
+    match file.as_os_str() == STANDARD_INPUT {
+        true => Incoming::read(run, "standard input", std::io::stdin(), job),
+        false => Incoming::open(run, file, job),
+    }
+}
+
+/// Lines about codes of new encounters that the run does not know, if there are any.
+pub(crate) fn unknown(run: &Run, met: &Met) -> String {
+    let mut text = String::new();
+    for kind in CodeKind::ALL {
+        let Unseen { codes, occurrences } = met.unknown[kind];
+        if codes > 0 {
+            let (codes, times) = (count(codes), count(occurrences));
+            text += &format!(
+                "{codes} {} codes that the run does not know, left out {times} times\n",
+                kind.name()
+            );
+        }
+    }
+    if met.without_codes > 0 {
+        let encounters = count(met.without_codes);
+        text += &format!("{encounters} encounters have no code that the run knows\n");
+    }
+    if !text.is_empty() && run.manifest().files.coding.is_none() {
+        text += "codes were taken as they are: the run does not keep rollups and buckets\n";
+    }
+    text
+}
+
+/// Lines about what was left out of a file of encounters, if anything was.
+pub(crate) fn left_out_of_file(run: &Run, written: &Written) -> String {
+    let Written { unknown: codes, without_codes, .. } = *written;
+    left_out(written.left_out, Unseen::default(), written.overlap)
+        + &unknown(run, &Met { unknown: codes, without_codes })
+}
+
+/// The same as JSON, per kind.
+pub(crate) fn unknown_json(unknown: &PerKind<Unseen>) -> serde_json::Value {
+    let kinds = CodeKind::ALL.into_iter().filter(|kind| kind.is_shown(unknown[*kind].codes));
+    kinds.map(|kind| (kind.name().to_owned(), json!(unknown[kind]))).collect()
 }
 
 /// Opens a run and a dataset: its own, if no other is given.

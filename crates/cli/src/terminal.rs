@@ -81,6 +81,17 @@ fn hint(error: &anyhow::Error) -> Cow<'_, str> {
     }
 }
 
+/// Prints what a command has to say, line by line to standard error if standard output has its rows.
+pub(crate) fn print_summary(text: &str, rows_are_printed: bool, quiet: bool) -> anyhow::Result<()> {
+    if !rows_are_printed {
+        return Ok(print(text)?);
+    }
+    if !quiet {
+        text.lines().for_each(print_line);
+    }
+    Ok(())
+}
+
 /// Making synthetic data moves a bar, until the user stops it; `measuring` is what the bar says in the end.
 pub(crate) fn drawing<'a>(bar: &'a ProgressBar, measuring: &'static str) -> Job<'a, synth::Event> {
     Job::new(stop(), move |event| match event {

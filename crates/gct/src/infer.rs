@@ -194,7 +194,8 @@ impl Reader {
     fn with_edges(run: &Run, dataset: &Dataset, which: Which, edges: bool) -> Result<Self> {
         let (source, expected) = (&dataset.manifest().source.kind, &run.manifest().dataset.source);
         let wrong = |problem: String| Error::DatasetMismatch { path: dataset.path().to_owned(), problem };
-        if source != expected {
+        // Records of another source can be prepared with the codes of that one.
+        if source != expected && dataset.manifest().source.findings["like"]["source"] != **expected {
             return Err(wrong(format!("it holds {source} data, but the run learned from {expected} data")));
         }
         // Where an encounter belongs then depends on the others.
@@ -400,8 +401,13 @@ impl<'a> Predictor<'a> {
 
     /// Refuses a dataset without edges if the model must be given them.
     pub(crate) fn check_given(&self, dataset: &Dataset) -> Result<()> {
+        self.check_edges(dataset.manifest().with_edges > 0)
+    }
+
+    /// Refuses data whose edges are not known if the model must be given them.
+    pub(crate) fn check_edges(&self, are_known: bool) -> Result<()> {
         match self.model().config().needs_edges() {
-            true => self.model().check_data(dataset.manifest().with_edges > 0),
+            true => self.model().check_data(are_known),
             false => Ok(()),
         }
     }
@@ -521,7 +527,7 @@ fn finite(rows: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
 /// Calls `each` with some encounters at a time, those that `wanted` wants; returns how many it did not. The
 /// next ones are read meanwhile.
 pub(crate) fn in_rounds(
-    reader: &mut Reader,
+    reader: &mut (impl Iterator<Item = Result<Encounter>> + Send),
     wanted: impl Fn(&Encounter) -> bool + Sync,
     mut each: impl FnMut(&[Encounter]) -> Result<()>,
 ) -> Result<u64> {
@@ -549,7 +555,7 @@ pub(crate) fn in_rounds(
 }
 
 fn next_round(
-    reader: &mut Reader,
+    reader: &mut impl Iterator<Item = Result<Encounter>>,
     wanted: impl Fn(&Encounter) -> bool,
     left_out: &mut u64,
 ) -> Result<Vec<Encounter>> {

@@ -45,7 +45,8 @@
 //!
 //! | you want to | look at |
 //! |---|---|
-//! | describe an encounter | [`record::Encounter`], [`run::Run::encounter`] |
+//! | describe an encounter | [`record::Encounter`], [`run::Run::encounter`], [`run::Run::recorded`] |
+//! | read encounters that are in no dataset | [`incoming::Incoming`], [`predict::score_incoming`] |
 //! | read or write a dataset folder | [`dataset::Dataset`], [`dataset::Writer`] |
 //! | draw the paper's synthetic data | [`synth::run`] |
 //! | choose what is predicted | [`question::Question`] |
@@ -83,6 +84,9 @@ pub mod overrides;
 
 /// Subjects, encounters, codes and vocabularies: plain data, no input or output.
 pub mod record;
+
+/// How recorded codes and values become codes of a vocabulary: rollups, buckets.
+pub mod coding;
 
 /// Encounters that are not in a dataset folder yet: the synthetic generator.
 pub mod ingest;
@@ -126,6 +130,9 @@ pub mod run;
 
 /// A run's model at work: the encounters of a dataset in the words of the run, inference on all threads.
 pub mod infer;
+
+/// Encounters that are in no dataset, as they are recorded: JSON lines, or events as CSV or Parquet.
+pub mod incoming;
 
 /// How good a model is on a part of a dataset, and how true its attention is.
 pub mod evaluate;

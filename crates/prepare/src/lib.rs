@@ -52,6 +52,9 @@ mod rollup;
 /// What all sources have in common that a user can choose.
 pub mod settings;
 
+/// The vocabulary, buckets, rollups and filters of another dataset.
+mod like;
+
 /// What was read, dropped and kept.
 pub mod summary;
 
@@ -59,7 +62,8 @@ pub mod summary;
 mod steps;
 
 pub use error::{Error, Result};
-pub use rollup::Unmapped;
+pub use gct::coding::Unmapped;
+pub use like::Like;
 pub use settings::{Request, Settings};
 pub use source::Source;
 pub use steps::prepare;

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
+use gct::coding::whole;
 
 use crate::error::Error;
 use crate::files::Format;
-use crate::functions::{moment, whole};
+use crate::functions::moment;
 use crate::source::ColumnKind;
 
 /// How a text file tells its columns apart.

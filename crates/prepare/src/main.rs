@@ -253,6 +253,10 @@ fn common(command: Command, context: String) -> Command {
                 .help("What is kept together in one part of that split [default: subject]"),
         )
         .arg(
+            Arg::new("like").long("like").value_name("DIR")
+                .help("Use the codes, buckets, rollups, filters and options of this dataset, or of the one that this run learned from; nothing is computed anew, and codes that it does not have are counted and left out"),
+        )
+        .arg(
             Arg::new("labels").long("labels").value_name("FILE")
                 .help("Join these labels: a table with encounter_id, a column of true and false per label, and perhaps prediction_time"),
         )
@@ -353,7 +357,7 @@ fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
 }
 
 /// Flags that are settings of all sources.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 14] = [
     "min-codes",
     "max-codes",
     "min-count",
@@ -361,6 +365,7 @@ const SETTINGS: [&str; 13] = [
     "lab-bins",
     "rollup-unmapped",
     "context",
+    "like",
     "labels",
     "limit",
     "split-by",
@@ -491,7 +496,9 @@ fn show(bar: &ProgressBar, progress: Progress) {
 fn report(request: &Request, summary: &Summary, out: Option<&Path>, min_cell: u64) -> String {
     let mut text = terminal::table(&["", ""], count_rows(summary, min_cell));
     let kinds = code_rows(summary, min_cell);
-    text += &format!("\n{}", terminal::table(&["codes", "distinct", "per encounter", "too rare"], kinds));
+    let mut names = vec!["codes", "distinct", "per encounter", "too rare"];
+    names.extend(summary.is_like.then_some("unseen"));
+    text += &format!("\n{}", terminal::table(&names, kinds));
     if !summary.rollups.is_empty() {
         let rollups = rollup_rows(summary, min_cell);
         let names = ["rollup", "by", "codes", "groups", "codes in none", "their events"];
@@ -582,12 +589,14 @@ fn count_rows(summary: &Summary, min_cell: u64) -> Vec<Vec<String>> {
 fn code_rows(summary: &Summary, min_cell: u64) -> impl Iterator<Item = Vec<String>> {
     summary.kinds().map(move |kind| {
         let mean = summary.mean_codes(kind, min_cell);
-        vec![
+        let mut row = vec![
             kind.name().into(),
             shown(cell(summary.vocabulary[kind], min_cell)),
             mean.map_or_else(|hidden| hidden, |mean| format!("{mean:.2}")),
             shown(cell(summary.rare[kind], min_cell)),
-        ]
+        ];
+        row.extend(summary.is_like.then(|| shown(cell(summary.unseen[kind], min_cell))));
+        row
     })
 }
 

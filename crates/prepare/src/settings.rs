@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use gct::coding::Unmapped;
 use gct::files::Overwrite;
 use gct::overrides::{self, Layer};
 use gct::record::{CodeKind, PerKind};
@@ -13,7 +14,7 @@ use toml::Table;
 use crate::context;
 use crate::engine::Limits;
 use crate::error::{Error, Result};
-use crate::rollup::Unmapped;
+use crate::like::{Like, OWN};
 use crate::source::{Choice, Source, Value};
 use crate::tables::Differences;
 
@@ -49,6 +50,8 @@ pub struct Settings {
     /// The names of what to take of what is known of encounters beside codes; none for nothing. In those of a
     /// [`Request`], `all` has become names.
     pub context: Vec<String>,
+    /// The dataset, or a run that learned from it, whose codes, buckets, rollups and filters are used.
+    pub like: Option<String>,
     /// Labels to join: a table with `encounter_id` and a column per label.
     pub labels: Option<String>,
     /// Use only the first encounters, this many.
@@ -74,6 +77,7 @@ impl Default for Settings {
             rollup: PerKind::default(),
             rollup_unmapped: Unmapped::Keep,
             context: vec![context::ALL.into()],
+            like: None,
             labels: None,
             limit: None,
             split_by: By::Recorded,
@@ -85,7 +89,7 @@ impl Default for Settings {
 }
 
 /// The settings that all sources have.
-const COMMON: [&str; 14] = [
+const COMMON: [&str; 15] = [
     "min_codes",
     "max_codes",
     "min_count",
@@ -94,6 +98,7 @@ const COMMON: [&str; 14] = [
     "rollup",
     "rollup_unmapped",
     "context",
+    "like",
     "labels",
     "limit",
     "split_by",
@@ -166,6 +171,8 @@ pub struct Request {
     pub rules: Option<String>,
     /// What all sources have in common.
     pub settings: Settings,
+    /// The dataset whose codes, buckets, rollups and filters are used, if not those of the records.
+    pub like: Option<Like>,
     /// How the tables differ from what is expected.
     pub differences: Differences,
     /// How much memory and how many threads to take.
@@ -182,31 +189,35 @@ impl Request {
     /// # Errors
     /// If a name is not known or a value makes no sense.
     pub fn new(source: Source, input: &str, rules: Option<&str>, given: Vec<Layer>) -> Result<Self> {
-        let mut common = Vec::new();
-        let known = &source.description.options;
-        let mut options: BTreeMap<String, Value> =
-            known.keys().map(|name| (name.clone(), Value::Null)).collect();
-        for Layer { name: layer, settings } in layers(&source, rules, given)? {
-            let mut of_all = Table::new();
-            for (name, value) in settings {
-                match name.as_str() {
-                    "min_codes" | "max_codes" if !value.is_table() => {
-                        of_all.insert(name.clone(), per_kind(&name, &value)?.into());
-                    }
-                    "context" if !value.is_array() => drop(of_all.insert(name, words(&plain(&value)))),
-                    common if is_common(common) => drop(of_all.insert(name, value)),
-                    _ => drop(options.insert(name.clone(), option(known, &name, &plain(&value))?)),
-                }
-            }
-            common.push(Layer { name: layer, settings: of_all });
+        let like = Like::wanted(&given)?;
+        if let (Some(like), Some(rules)) = (&like, rules) {
+            like.refuse_others([("rules".to_owned(), rules)], &|_| like.rules(&source))?;
         }
-        let mut settings = Settings::of(&common)?;
-        settings.context = context::chosen(&source, &settings.context)?;
+        let rules = rules.or_else(|| like.as_ref()?.rules(&source)).map(str::to_owned);
+        let mut layers = layers(&source, rules.as_deref())?;
+        layers.extend(like.iter().map(|like| like.layer(&source)));
+        let (settings, options) = resolved(&source, &[&layers[..], &given].concat())?;
+        if let Some(like) = &like {
+            let (fixed, fixed_options) = resolved(&source, &layers)?;
+            let fixed = overrides::table(&fixed);
+            let own =
+                overrides::table(&settings).into_iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
+            like.refuse_others(own, &|name| fixed.get(name).cloned())?;
+            if like.source == source.name {
+                let known = &source.description.options;
+                // Some options are found in the data.
+                let is_fixed = |name: &str| known[name].default_sql.is_none();
+                let own = options.iter().filter(|(name, _)| is_fixed(name));
+                let own = own.map(|(name, value)| (name.clone(), value.json()));
+                like.refuse_others(own, &|name| Some(fixed_options.get(name)?.json()))?;
+            }
+        }
         Ok(Request {
             input: input.into(),
             options,
-            rules: rules.map(str::to_owned),
+            rules,
             settings,
+            like,
             differences: Differences::default(),
             limits: Limits::default(),
             prior: None,
@@ -226,8 +237,32 @@ impl Request {
     }
 }
 
-/// What the source, the rules and the user say, in this order.
-fn layers(source: &Source, rules: Option<&str>, given: Vec<Layer>) -> Result<Vec<Layer>> {
+/// What layers say together: the settings of all sources, and the options of this one.
+fn resolved(source: &Source, layers: &[Layer]) -> Result<(Settings, BTreeMap<String, Value>)> {
+    let mut common = Vec::new();
+    let known = &source.description.options;
+    let mut options: BTreeMap<String, Value> = known.keys().map(|name| (name.clone(), Value::Null)).collect();
+    for Layer { name: layer, settings } in layers.iter().cloned() {
+        let mut of_all = Table::new();
+        for (name, value) in settings {
+            match name.as_str() {
+                "min_codes" | "max_codes" if !value.is_table() => {
+                    of_all.insert(name.clone(), per_kind(&name, &value)?.into());
+                }
+                "context" if !value.is_array() => drop(of_all.insert(name, words(&plain(&value)))),
+                common if is_common(common) => drop(of_all.insert(name, value)),
+                _ => drop(options.insert(name.clone(), option(known, &name, &plain(&value))?)),
+            }
+        }
+        common.push(Layer { name: layer, settings: of_all });
+    }
+    let mut settings = Settings::of(&common)?;
+    settings.context = context::chosen(source, &settings.context)?;
+    Ok((settings, options))
+}
+
+/// What the source and the rules say, in this order.
+fn layers(source: &Source, rules: Option<&str>) -> Result<Vec<Layer>> {
     let description = &source.description;
     let own = |settings: &Table| Layer { name: source.path.clone(), settings: settings.clone() };
     let options = description.options.iter();
@@ -240,7 +275,6 @@ fn layers(source: &Source, rules: Option<&str>, given: Vec<Layer>) -> Result<Vec
             allowed: description.rules.keys().cloned().collect::<Vec<_>>().join(", "),
         })?));
     }
-    layers.extend(given);
     Ok(layers)
 }
 
@@ -318,7 +352,12 @@ mod tests {
 
     #[test]
     fn every_setting_of_all_sources_has_its_name() {
-        let settings = Settings { labels: Some(String::new()), limit: Some(1), ..Settings::default() };
+        let settings = Settings {
+            like: Some(String::new()),
+            labels: Some(String::new()),
+            limit: Some(1),
+            ..Settings::default()
+        };
         let mut names: Vec<String> = overrides::table(&settings).into_iter().map(|(name, _)| name).collect();
         let mut common = COMMON.map(String::from).to_vec();
         names.sort();

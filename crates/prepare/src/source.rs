@@ -619,6 +619,19 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_events_are_called_alike_in_the_library() {
+        let sources = Source::builtin();
+        let events = sources.iter().find(|source| source.name == "events").unwrap();
+        let kinds = events.builtin_text("kinds.csv").unwrap();
+        assert_eq!(kinds.lines().count(), 17, "a header, and as many names as the library knows");
+        for line in kinds.lines().skip(1) {
+            let (name, kind) = line.split_once(',').unwrap();
+            let known = gct::coding::kind_named(&name.to_uppercase()).unwrap();
+            assert_eq!(known.name(), kind, "{name}");
+        }
+    }
+
+    #[test]
     fn every_source_that_comes_with_the_program_can_be_read() {
         let sources = Source::builtin();
         assert_eq!(sources.len(), BUILTIN.len());

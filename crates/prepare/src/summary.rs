@@ -62,6 +62,11 @@ pub struct Summary {
     pub vocabulary: PerKind<u64>,
     /// Codes that were too rare, of each kind.
     pub rare: PerKind<u64>,
+    /// Codes that the dataset whose vocabulary is used does not have, of each kind.
+    pub unseen: PerKind<u64>,
+    /// Whether the vocabulary is that of another dataset.
+    #[serde(skip)]
+    pub is_like: bool,
     /// What each rollup did.
     pub rollups: Vec<RollupCounts>,
     /// Codes of an encounter in the mean, of each kind.
@@ -210,7 +215,9 @@ impl Summary {
 
     /// The kinds of codes that are spoken of: context only if there was any.
     pub fn kinds(&self) -> impl Iterator<Item = CodeKind> {
-        CodeKind::ALL.into_iter().filter(|kind| kind.is_shown(self.vocabulary[*kind] + self.rare[*kind]))
+        CodeKind::ALL
+            .into_iter()
+            .filter(|kind| kind.is_shown(self.vocabulary[*kind] + self.rare[*kind] + self.unseen[*kind]))
     }
 
     /// One JSON object, with counts from 1 to less than `min_cell` hidden.
@@ -290,6 +297,9 @@ impl Summary {
             told["context_kept"] = count(self.context_kept);
             told["context"] = self.context_json(min_cell);
             told["bucketed_context"] = count(self.bucketed.context);
+        }
+        if self.is_like {
+            told["unseen"] = per_kind(self.unseen).into();
         }
         told
     }

@@ -29,6 +29,7 @@ impl Model {
     /// Loads it.
     pub(crate) fn load(run: Arc<Run>) -> gct::Result<Self> {
         Explainer::new(&run)?;
+        run.coder()?;
         Ok(Model { run })
     }
 

@@ -36,6 +36,8 @@ pub(crate) enum Problem {
     TooManyNumbers { most: usize },
     #[error("the answer would have more than {most} bytes")]
     LongAnswer { most: usize },
+    #[error("encounters[{index}] has a value, and the run does not know how values become codes")]
+    NoBuckets { index: usize },
     #[error("encounters[{index}] has no diagnosis that the run knows, so none can be hidden and guessed")]
     NothingToHide { index: usize },
     #[error("encounters[{index}].hide is none of its diagnoses that the run knows")]
@@ -68,6 +70,7 @@ impl Problem {
             | Problem::TooManyCodes { .. }
             | Problem::TooManyNumbers { .. }
             | Problem::LongAnswer { .. }
+            | Problem::NoBuckets { .. }
             | Problem::NothingToHide { .. }
             | Problem::NotThereToHide { .. }
             | Problem::HidesNothing { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -96,6 +99,7 @@ impl Problem {
             }
             Problem::TooManyCodes { .. } => "leave out the codes that matter least",
             Problem::TooManyNumbers { .. } => "ask for explanations of fewer encounters at a time",
+            Problem::NoBuckets { .. } => "give codes without values: those of the run's vocabulary",
             Problem::NothingToHide { .. } => "give at least one diagnosis of the run's vocabulary",
             Problem::NotThereToHide { .. } => "hide one of the diagnoses, or leave \"hide\" away",
             Problem::HidesNothing { .. } => "leave \"hide\" away: it is for runs of masked_diagnosis",

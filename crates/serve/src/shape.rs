@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use gct::coding::Recorded;
 use gct::graph::{self, NodeKind};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Encounters to ask about.
@@ -24,8 +25,8 @@ pub struct Request<'a> {
 pub struct Encounter<'a> {
     /// What is known of the patient and the visit, if the run learned from that.
     #[serde(borrow)]
-    #[schema(value_type = Vec<String>)]
-    pub context: Vec<Code<'a>>,
+    #[schema(value_type = Vec<CodeOrValue>)]
+    pub context: Vec<Recorded<'a>>,
     /// Why the patient came.
     #[serde(borrow)]
     #[schema(value_type = Vec<String>)]
@@ -36,13 +37,32 @@ pub struct Encounter<'a> {
     pub treatment: Vec<Code<'a>>,
     /// What was measured.
     #[serde(borrow)]
-    #[schema(value_type = Vec<String>)]
-    pub lab: Vec<Code<'a>>,
+    #[schema(value_type = Vec<CodeOrValue>)]
+    pub lab: Vec<Recorded<'a>>,
     /// For masked diagnosis: which of the diagnoses is hidden from the model.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     pub hide: Option<Code<'a>>,
 }
+
+/// A code, or one with a value, in the description.
+struct CodeOrValue;
+
+impl PartialSchema for CodeOrValue {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let number = ObjectBuilder::new().schema_type(Type::Number);
+        let valued = ObjectBuilder::new()
+            .property("code", text())
+            .property("value", number)
+            .required("code")
+            .description(Some("A code with its value, which goes into a bucket of the run."));
+        let either = OneOfBuilder::new().item(text()).item(valued);
+        either.description(Some("A code as it is recorded, perhaps with a value.")).into()
+    }
+}
+
+impl ToSchema for CodeOrValue {}
 
 /// A code as it stands in the body; one with an escape in it is a text of its own.
 #[derive(Serialize, Deserialize)]

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use gct::coding::Recorded;
 use gct::graph::{NodeKind, NodeRanges};
 use gct::question::Hide;
 use gct::record::{CodeKind, Encounter, PerKind};
 use gct::run::Run;
 
 use crate::problem::Problem;
-use crate::shape::{self, UnknownCode};
+use crate::shape::{self, Code, UnknownCode};
 
 /// An encounter as the model is asked about it.
 pub(crate) struct Question {
@@ -25,6 +26,11 @@ impl Question {
     }
 }
 
+/// Codes of kinds that have no values.
+fn without_value(codes: Vec<Code<'_>>) -> Vec<Recorded<'_>> {
+    codes.into_iter().map(|code| Recorded::new(code.0)).collect()
+}
+
 /// The codes that a run knows.
 pub(crate) struct Words {
     run: Arc<Run>,
@@ -39,11 +45,13 @@ impl Words {
     /// The encounter at an index of the request.
     pub(crate) fn question(&self, index: usize, asked: shape::Encounter<'_>) -> Result<Question, Problem> {
         let shape::Encounter { context, diagnosis, treatment, lab, hide } = asked;
+        let (diagnosis, treatment) = (without_value(diagnosis), without_value(treatment));
         let codes = PerKind { context, diagnosis, treatment, lab };
         if CodeKind::ALL.iter().map(|kind| codes[*kind].len()).sum::<usize>() > self.most_codes {
             return Err(Problem::TooManyCodes { index, most: self.most_codes });
         }
-        let (encounter, mut unknown) = self.run.encounter(&codes);
+        // The file about values was read when the server began.
+        let (encounter, mut unknown) = self.run.recorded(&codes).map_err(|_| Problem::NoBuckets { index })?;
         let unknown = CodeKind::ALL.into_iter().flat_map(|kind| {
             let codes = std::mem::take(&mut unknown[kind]).into_iter();
             codes.map(move |code| UnknownCode { kind: NodeKind::Code(kind), code })
@@ -63,8 +71,10 @@ impl Words {
             // nothing else.
             None => Ok(Hide::ByEncounter),
             Some(code) => {
-                let id = self.run.code_id(CodeKind::Diagnosis, code);
-                let position = id.and_then(|id| diagnoses.binary_search(&id).ok());
+                let alone = PerKind { diagnosis: vec![Recorded::new(code)], ..PerKind::default() };
+                let alone = self.run.recorded(&alone).map_err(|_| Problem::NoBuckets { index })?.0;
+                let id = alone.codes.diagnosis.first();
+                let position = id.and_then(|id| diagnoses.binary_search(id).ok());
                 position.map(Hide::Position).ok_or(Problem::NotThereToHide { index })
             }
         }

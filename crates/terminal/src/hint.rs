@@ -35,6 +35,8 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
         NameData => "give a dataset folder with --data DIR, or generator settings under [data.synthetic]",
         GiveEncounterId => "give an id of the column `encounter_id` of the dataset's encounters",
         ChooseEncounter => "choose another encounter",
+        CorrectEncounters => "correct the file; docs/runs.md shows under New patients what it looks like",
+        GiveCodes => GIVE_CODES,
 
         CopyFolder => "copy the folder again from where it came, or make it again",
         CopyWeights => "copy the file again from where it came, or train the model again",
@@ -85,6 +87,9 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
     };
     fixed.into()
 }
+
+const GIVE_CODES: &str = "give codes of the run without values, as `gct embed RUN --codes` lists them, or \
+     train the run again";
 
 const CORRECT_DATA: &str =
     "correct it where the data come from and make the file again; docs/data.md describes the columns";
@@ -138,7 +143,9 @@ mod tests {
             Some(Remedy::GiveExperiment) => Remedy::NameData,
             Some(Remedy::NameData) => Remedy::GiveEncounterId,
             Some(Remedy::GiveEncounterId) => Remedy::ChooseEncounter,
-            Some(Remedy::ChooseEncounter) => Remedy::CopyFolder,
+            Some(Remedy::ChooseEncounter) => Remedy::CorrectEncounters,
+            Some(Remedy::CorrectEncounters) => Remedy::GiveCodes,
+            Some(Remedy::GiveCodes) => Remedy::CopyFolder,
             Some(Remedy::CopyFolder) => Remedy::CopyWeights,
             Some(Remedy::CopyWeights) => Remedy::CorrectSettingsFile,
             Some(Remedy::CorrectSettingsFile) => Remedy::CorrectData,
@@ -177,6 +184,6 @@ mod tests {
             let hint = hint(remedy);
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{remedy:?}: {hint}");
         }
-        assert_eq!(remedies.len(), 51, "one of each");
+        assert_eq!(remedies.len(), 53, "one of each");
     }
 }

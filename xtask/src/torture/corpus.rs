@@ -28,7 +28,7 @@ const ENCOUNTERS: usize = 120;
 ///
 /// ```text
 /// tables/        events.csv and links.csv, with planted identifiers
-/// labels.csv     two labels of these encounters
+/// labels.csv     two labels of these encounters; new.jsonl their codes as JSON lines
 /// packed/        the same events as events.csv.gz
 /// parquet/       events.parquet, made of predictions
 /// synthea/       a few tables of Synthea; eicu/, mimic4/, meds/, omop/ and claims/ of those; fhir/ a bundle
@@ -89,6 +89,7 @@ impl World {
         fs::write(self.path("tables/events.csv"), events())?;
         fs::write(self.path("tables/links.csv"), links())?;
         fs::write(self.path("labels.csv"), labels())?;
+        fs::write(self.path("new.jsonl"), lines())?;
         let mut packed =
             GzEncoder::new(File::create(self.path("packed/events.csv.gz"))?, Compression::default());
         packed.write_all(events().as_bytes())?;
@@ -135,6 +136,19 @@ fn events() -> String {
         }
     }
     table
+}
+
+/// The same encounters as JSON lines.
+fn lines() -> String {
+    let line = |encounter: usize| {
+        let [(_, d), (_, e), (_, t), (_, u), (_, lab)] = codes(encounter);
+        let lab = format!("{{\"code\": \"{lab}\", \"value\": {}.5}}", encounter % 9);
+        format!(
+            "{{\"encounter_id\": \"{MARKER}-e{encounter}\", \"diagnosis\": [\"{d}\", \"{e}\"], \
+             \"treatment\": [\"{t}\", \"{u}\"], \"lab\": [{lab}]}}\n"
+        )
+    };
+    (0..ENCOUNTERS).map(line).collect()
 }
 
 fn links() -> String {

@@ -13,6 +13,7 @@ mod experiment;
 mod explain;
 mod files;
 mod flags;
+mod incoming;
 mod inspect;
 mod man;
 mod names;

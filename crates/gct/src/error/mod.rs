@@ -391,6 +391,25 @@ pub enum Error {
         problem: String,
     },
 
+    /// A file of encounters that are in no dataset is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Incoming {
+        /// The file.
+        path: PathBuf,
+        /// Line or row, column, and what is wrong there; no value.
+        problem: String,
+    },
+
+    /// A value is given, and the run does not know what becomes of values.
+    #[error(
+        "{} does not know how values become codes: its data had none, or an older version of gct trained it",
+        run.display()
+    )]
+    NoBuckets {
+        /// The run.
+        run: PathBuf,
+    },
+
     /// Predictions that the columns of MEDS cannot hold.
     #[error("these predictions cannot be written as MEDS: {problem}")]
     NotMeds {
@@ -552,7 +571,11 @@ mod tests {
             Some(Error::NotFinite) => Error::NoSuchEncounter,
             Some(Error::NoSuchEncounter) => Error::CannotPredict { missing: "edges" },
             Some(Error::CannotPredict { .. }) => Error::EncounterRefused { index: 3, problem },
-            Some(Error::EncounterRefused { .. }) => Error::NotMeds { problem: "a subject is no number" },
+            Some(Error::EncounterRefused { .. }) => {
+                Error::Incoming { path, problem: "line 3: it is no JSON".into() }
+            }
+            Some(Error::Incoming { .. }) => Error::NoBuckets { run: path },
+            Some(Error::NoBuckets { .. }) => Error::NotMeds { problem: "a subject is no number" },
             Some(Error::NotMeds { .. }) => {
                 Error::UnknownName { what: "task", name: "t".into(), known: vec!["u".into()] }
             }
@@ -571,7 +594,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.split(' ').count() >= 3 && !message.contains('\n'), "{message}");
         }
-        assert_eq!(errors.len(), 45, "one of each");
+        assert_eq!(errors.len(), 47, "one of each");
     }
 
     #[test]

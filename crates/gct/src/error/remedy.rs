@@ -63,6 +63,11 @@ pub enum Remedy {
     /// Choose another encounter.
     ChooseEncounter,
 
+    /// Correct a file of encounters that are in no dataset.
+    CorrectEncounters,
+    /// Give codes of the run's vocabulary without values, or train the run again.
+    GiveCodes,
+
     /// Copy or make the folder again: a file in it is missing or damaged.
     CopyFolder,
     /// Copy the file of weights again, or train the model again.
@@ -178,6 +183,8 @@ impl Error {
             Error::Diverged { .. } | Error::NotFinite => Remedy::LowerLearningRate,
             Error::NoSuchEncounter => Remedy::GiveEncounterId,
             Error::CannotPredict { .. } | Error::EncounterRefused { .. } => Remedy::ChooseEncounter,
+            Error::Incoming { .. } => Remedy::CorrectEncounters,
+            Error::NoBuckets { .. } => Remedy::GiveCodes,
             Error::NotMeds { .. } => Remedy::WriteOtherColumns,
             Error::UnknownName { known, .. } if known.is_empty() => Remedy::AddLabels,
             Error::UnknownName { .. } => Remedy::ChooseKnownName,

@@ -1,9 +1,8 @@
-//! Vectors for other programs: of visits, and of codes. Parquet with a list of fixed length, or `.npy` with a
-//! row for each, in the order of the dataset or of the vocabulary.
+//! Vectors for other programs: of visits, and of codes. Parquet with a list of fixed length, CSV, JSON lines,
+//! or `.npy` with a row for each, in the order of the dataset or of the vocabulary.
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray};
@@ -11,9 +10,11 @@ use arrow_schema::{DataType, Field};
 
 use super::Written;
 use super::npy;
-use crate::dataset::{Dataset, TableFile};
+use super::rows::{Format, RowFile, Target};
+use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
-use crate::files::{Overwrite, PendingFile};
+use crate::files::PendingFile;
+use crate::incoming::Incoming;
 use crate::infer::{Predictor, Reader, Which, in_rounds};
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter};
@@ -24,19 +25,19 @@ use crate::run::Run;
 /// # Errors
 /// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers,
 /// the file cannot be written, or the job is stopped.
-pub fn visits(
+pub fn visits<'a>(
     run: &Run,
     dataset: &Dataset,
     which: Which,
-    out: (&Path, Overwrite),
+    out: impl Into<Target<'a>>,
     job: &Job<'_, u64>,
 ) -> Result<Written> {
-    let predictor = Predictor::of_run(run)?;
+    let (out, predictor) = (out.into(), Predictor::of_run(run)?);
     predictor.check_given(dataset)?;
     dataset.check_hashes(&job.inner(|_| None))?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     let mut rows = 0;
-    if is_npy(out.0)? {
+    if is_npy(&out)? {
         // How many rows there are stands at the beginning of the file.
         let mut reader = Reader::for_predictions(run, dataset, which)?;
         let left_out = in_rounds(&mut reader, can_ask, |encounters| {
@@ -47,23 +48,62 @@ pub fn visits(
             let allowed = format!(
                 "a .parquet file: {left_out} encounters are left out, and rows of .npy have no names"
             );
-            return Err(Error::setting("out", out.0.display(), &allowed));
+            return Err(Error::setting("out", out.path.display(), &allowed));
         }
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
-    let mut file = VectorFile::create(out, rows, run.settings().model.width())?;
+    let file = VectorFile::create(out, rows, run.settings().model.width())?;
+    let (mut written, file) = write(&predictor, &mut reader, file, job)?;
+    file.finish()?;
+    written.unseen = reader.unseen();
+    Ok(written)
+}
+
+/// Writes the vector of the visit of encounters that are in no dataset. The job is told how many are done.
+///
+/// # Errors
+/// If the run has no model or needs what only a dataset has, an encounter cannot be read, the run knows no
+/// code of any of them, a vector is not of numbers, the file cannot be written or is to be one of NumPy, or
+/// the job is stopped.
+pub fn incoming_visits<'a>(
+    run: &Run,
+    mut incoming: Incoming<'_>,
+    out: impl Into<Target<'a>>,
+    job: &Job<'_, u64>,
+) -> Result<Written> {
+    let (out, predictor) = (out.into(), Predictor::of_run(run)?);
+    predictor.check_edges(false)?;
+    if is_npy(&out)? {
+        let allowed = "a .parquet, .csv or .jsonl file: how many rows there are is known at the end only";
+        return Err(Error::setting("out", out.path.display(), allowed));
+    }
+    let file = VectorFile::create(out, 0, run.settings().model.width())?;
+    let (mut written, file) = write(&predictor, &mut incoming, file, job)?;
+    incoming.check()?;
+    file.finish()?;
+    written.add(incoming.met());
+    Ok(written)
+}
+
+/// Writes the vectors of encounters to a file that is still to be finished.
+fn write<'a>(
+    predictor: &Predictor<'_>,
+    encounters: &mut (impl Iterator<Item = Result<Encounter>> + Send),
+    mut file: VectorFile<'a>,
+    job: &Job<'_, u64>,
+) -> Result<(Written, VectorFile<'a>)> {
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.
     file.write(names(&[]), std::iter::empty())?;
-    written.left_out = in_rounds(&mut reader, can_ask, |encounters| {
+    let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
+    written.left_out = in_rounds(encounters, can_ask, |encounters| {
         let vectors = predictor.vectors(&predictor.samples(encounters))?;
         file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;
         job.advance(written.encounters)
     })?;
-    file.finish()?;
-    (written.rows, written.unseen) = (written.encounters, reader.unseen());
-    Ok(written)
+    written.rows = written.encounters;
+    Ok((written, file))
 }
 
 fn names(encounters: &[Encounter]) -> Vec<(&'static str, ArrayRef, bool)> {
@@ -80,7 +120,7 @@ fn names(encounters: &[Encounter]) -> Vec<(&'static str, ArrayRef, bool)> {
 ///
 /// # Errors
 /// If the run has no model, or the file cannot be written.
-pub fn codes(run: &Run, out: (&Path, Overwrite)) -> Result<Written> {
+pub fn codes<'a>(run: &Run, out: impl Into<Target<'a>>) -> Result<Written> {
     let (model, vocabulary) = (run.model()?, run.vocabulary());
     let codes: Vec<_> = CodeKind::ALL
         .into_iter()
@@ -95,43 +135,45 @@ pub fn codes(run: &Run, out: (&Path, Overwrite)) -> Result<Written> {
             true,
         ),
     ];
-    let mut file = VectorFile::create(out, codes.len(), model.width())?;
+    let mut file = VectorFile::create(out.into(), codes.len(), model.width())?;
     let rows = model.embedding_rows();
     file.write(names, codes.iter().map(|(kind, id, _)| model.embedding(rows.code(*kind, *id))))?;
     file.finish()?;
     Ok(Written { rows: codes.len() as u64, ..Written::default() })
 }
 
-fn is_npy(path: &Path) -> Result<bool> {
-    match path.extension().and_then(|extension| extension.to_str()) {
+fn is_npy(out: &Target<'_>) -> Result<bool> {
+    match out.path.extension().and_then(|extension| extension.to_str()) {
+        _ if out.format.is_some() => Ok(false),
         Some("npy") => Ok(true),
-        Some("parquet") => Ok(false),
+        Some(_) if Format::of_ending(out.path).is_some() => Ok(false),
         // The ending decides, so there must be one.
-        _ => Err(Error::Ending { path: path.to_owned(), endings: &["parquet", "npy"] }),
+        _ => Err(Error::Ending { path: out.path.to_owned(), endings: &["parquet", "csv", "jsonl", "npy"] }),
     }
 }
 
 /// A file of vectors in the making.
-enum VectorFile {
+enum VectorFile<'a> {
     Npy(npy::Writer<BufWriter<File>>, PendingFile),
-    /// With its path until the columns are known.
-    Parquet {
-        target: (std::path::PathBuf, Overwrite),
+    /// With its target until the columns are known.
+    Rows {
+        target: Target<'a>,
         width: usize,
-        table: Option<Box<TableFile>>,
+        file: Option<RowFile>,
     },
 }
 
-impl VectorFile {
-    fn create((path, overwrite): (&Path, Overwrite), rows: usize, width: usize) -> Result<Self> {
-        if is_npy(path)? {
+impl<'t> VectorFile<'t> {
+    fn create(target: Target<'t>, rows: usize, width: usize) -> Result<Self> {
+        let Target { path, overwrite, .. } = target;
+        if is_npy(&target)? {
             let pending = PendingFile::create(path, overwrite)?;
             let file = BufWriter::new(pending.file().try_clone().on("write", path)?);
             let writer = npy::Writer::new(file, rows, width).on("write", path)?;
             return Ok(VectorFile::Npy(writer, pending));
         }
         crate::files::check_file(path, overwrite)?;
-        Ok(VectorFile::Parquet { target: (path.to_owned(), overwrite), width, table: None })
+        Ok(VectorFile::Rows { target, width, file: None })
     }
 
     fn write<'a>(
@@ -143,18 +185,18 @@ impl VectorFile {
             VectorFile::Npy(writer, pending) => {
                 vectors.try_for_each(|vector| writer.row(vector)).on("write", pending.target())
             }
-            VectorFile::Parquet { target, width, table } => {
+            VectorFile::Rows { target, width, file } => {
                 let values = Float32Array::from_iter_values(vectors.flatten().copied());
                 let element = Arc::new(Field::new("element", DataType::Float32, false));
                 let list = FixedSizeListArray::new(element, *width as i32, Arc::new(values), None);
                 let columns = names.into_iter().chain([("embedding", Arc::new(list) as ArrayRef, false)]);
                 let batch = RecordBatch::try_from_iter_with_nullable(columns)
                     .expect("the columns of a table are of one length");
-                let table = match table {
-                    Some(table) => table,
-                    none => none.insert(Box::new(TableFile::create(&target.0, target.1, batch.schema())?)),
+                let file = match file {
+                    Some(file) => file,
+                    none => none.insert(RowFile::create(target, &batch.schema())?),
                 };
-                table.write(&batch)
+                file.write(&batch)
             }
         }
     }
@@ -165,7 +207,7 @@ impl VectorFile {
                 writer.finish().on("write", pending.target())?;
                 pending.commit()
             }
-            VectorFile::Parquet { table, .. } => table.map_or(Ok(()), |table| table.finish()),
+            VectorFile::Rows { file, .. } => file.map_or(Ok(()), RowFile::finish),
         }
     }
 }

@@ -4,11 +4,12 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
 use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
+use crate::incoming::{Incoming, Met};
 use crate::infer::{Predictor, Reader, Which};
 use crate::job::Job;
 use crate::model::{Config, PriorRole};
 use crate::question::Answer;
-use crate::record::{Code, CodeKind};
+use crate::record::{Code, CodeKind, Encounter};
 use crate::run::Run;
 use crate::sample::Sample;
 
@@ -52,26 +53,54 @@ pub fn explain(
     let predictor = explainer.predictor();
     let which = if encounter.is_some() { Which::All } else { Which::default_for(run, dataset) };
     predictor.check_given(dataset)?;
-    let mut found = None;
-    for (read, candidate) in (1..).zip(Reader::new(run, dataset, which)?) {
+    let mut reader = Reader::new(run, dataset, which)?;
+    let found = find(predictor, &mut reader, encounter, which.name(), job)?;
+    explainer.explain(&predictor.sample(&found))
+}
+
+/// Explains the encounter of this identifier, or the first that can be asked about, of encounters that are in
+/// no dataset; and what was met up to it. The job is told how many were looked at.
+///
+/// # Errors
+/// If there is no such encounter or it cannot be asked about, one before it cannot be read, the run has no
+/// model or needs what only a dataset has, or the job is stopped.
+pub fn explain_incoming(
+    run: &Run,
+    mut incoming: Incoming<'_>,
+    encounter: Option<&str>,
+    job: &Job<'_, u64>,
+) -> Result<(Explanation, Met)> {
+    let explainer = Explainer::new(run)?;
+    let predictor = explainer.predictor();
+    predictor.check_edges(false)?;
+    let found = find(predictor, &mut incoming, encounter, "the file", job)?;
+    Ok((explainer.explain(&predictor.sample(&found))?, incoming.met()))
+}
+
+/// The encounter of this identifier, or the first that can be asked about.
+fn find(
+    predictor: &Predictor<'_>,
+    encounters: &mut impl Iterator<Item = Result<Encounter>>,
+    wanted: Option<&str>,
+    part: &'static str,
+    job: &Job<'_, u64>,
+) -> Result<Encounter> {
+    for (read, candidate) in (1..).zip(encounters) {
         let candidate = candidate?;
         job.advance(read)?;
-        let wanted =
-            encounter.map_or_else(|| predictor.can_ask(&candidate), |id| candidate.id.as_str() == id);
-        if wanted {
-            found = Some(candidate);
-            break;
+        let is_wanted =
+            wanted.map_or_else(|| predictor.can_ask(&candidate), |id| candidate.id.as_str() == id);
+        if is_wanted {
+            return match predictor.missing(&candidate) {
+                Some(missing) => Err(Error::CannotPredict { missing }),
+                None => Ok(candidate),
+            };
         }
     }
-    let encounter = match found {
-        Some(found) => found,
-        None if encounter.is_some() => return Err(Error::NoSuchEncounter),
-        None => return Err(run.settings().task.no_answers(which.name())),
-    };
-    if let Some(missing) = predictor.missing(&encounter) {
-        return Err(Error::CannotPredict { missing });
+    match wanted {
+        Some(_) => Err(Error::NoSuchEncounter),
+        None => Err(predictor.question().no_answers(part)),
     }
-    explainer.explain(&predictor.sample(&encounter))
 }
 
 /// A run with its model, asked about encounters that come from anywhere. They have the labels of the run's

@@ -1,18 +1,22 @@
 //! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `embed`, `explain`. The
-//! functions here are for datasets of any size, in bounded memory.
+//! functions here are for datasets and files of any size, in bounded memory.
 
 mod embed;
 mod explain;
 mod memory;
 mod npy;
+mod rows;
 mod score;
 
-pub use embed::{codes, visits};
+pub use embed::{codes, incoming_visits, visits};
 pub(crate) use explain::hidden_node;
-pub use explain::{Explainer, Explanation, explain};
-pub use score::score;
+pub use explain::{Explainer, Explanation, explain, explain_incoming};
+pub use rows::{Format, Target, check_format};
+pub use score::{score, score_incoming};
 
+use crate::incoming::Met;
 use crate::infer::{Overlap, Unseen};
+use crate::record::{CodeKind, PerKind};
 
 /// What was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +29,21 @@ pub struct Written {
     pub left_out: u64,
     /// Codes that the run does not know.
     pub unseen: Unseen,
+    /// The same by kind, of encounters that are in no dataset.
+    pub unknown: PerKind<Unseen>,
+    /// Encounters that are in no dataset, without any code that the run knows.
+    pub without_codes: u64,
     /// Encounters of other data whose subjects the run learned from, where true answers are written too.
     pub overlap: Overlap,
+}
+
+impl Written {
+    /// Adds what was met in encounters that are in no dataset.
+    fn add(&mut self, met: Met) {
+        (self.unknown, self.without_codes) = (met.unknown, met.without_codes);
+        for kind in CodeKind::ALL {
+            self.unseen.codes += met.unknown[kind].codes;
+            self.unseen.occurrences += met.unknown[kind].occurrences;
+        }
+    }
 }

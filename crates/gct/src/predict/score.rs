@@ -1,4 +1,4 @@
-//! Predictions as Parquet. Labels have the column names of the MEDS prediction schema.
+//! Predictions as a table. Labels have the column names of the MEDS prediction schema.
 //!
 //! | task | one row per | columns beside `subject_id`, `encounter_id`, `prediction_time` |
 //! |---|---|---|
@@ -9,12 +9,11 @@
 //! As MEDS, a table has the columns of that schema and no other: subjects are integers, one label is known
 //! for every row.
 
-use std::path::Path;
-
 use super::Written;
-use crate::dataset::{Dataset, TableFile};
+use super::rows::{RowFile, Target};
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::files::Overwrite;
+use crate::incoming::Incoming;
 use crate::infer::{Predictor, Reader, TestSet, in_rounds};
 use crate::job::Job;
 use crate::question::TableOptions;
@@ -26,12 +25,12 @@ use crate::run::Run;
 /// # Errors
 /// If the run has no model, the dataset does not go with it or cannot be read, the file cannot be
 /// written, or the job is stopped.
-pub fn score(
+pub fn score<'a>(
     run: &Run,
     dataset: &Dataset,
     test_set: impl Into<TestSet>,
     options: TableOptions,
-    out: (&Path, Overwrite),
+    out: impl Into<Target<'a>>,
     job: &Job<'_, u64>,
 ) -> Result<Written> {
     options.check()?;
@@ -46,18 +45,59 @@ pub fn score(
     if options.meds && !labels.iter().all(is_known) {
         return Err(Error::NotMeds { problem: "the dataset does not know the label" });
     }
-    let is_complete = |encounter: &Encounter| !options.meds || encounter.labels.iter().all(Option::is_some);
     dataset.check_hashes(&job.inner(|_| None))?;
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     // Without answers to compare with, it is no test.
     if run.settings().task.has_answers(dataset.manifest()) {
         reader = reader.testing(run, dataset, training)?.of_labels();
     }
+    let (mut written, file) = write(run, &predictor, &mut reader, options, &out.into(), job)?;
+    written.overlap = reader.overlap()?;
+    file.finish()?;
+    written.unseen = reader.unseen();
+    Ok(written)
+}
+
+/// Writes the predictions of a run for encounters that are in no dataset. The job is told how many are done.
+///
+/// # Errors
+/// If the run has no model or needs what only a dataset has, an encounter cannot be read, the run knows no
+/// code of any of them, the file cannot be written, or the job is stopped.
+pub fn score_incoming<'a>(
+    run: &Run,
+    mut incoming: Incoming<'_>,
+    options: TableOptions,
+    out: impl Into<Target<'a>>,
+    job: &Job<'_, u64>,
+) -> Result<Written> {
+    options.check()?;
+    let predictor = Predictor::of_run(run)?;
+    predictor.check_edges(false)?;
+    if options.meds {
+        return Err(Error::NotMeds { problem: "encounters that are in no dataset have no known label" });
+    }
+    let (mut written, file) = write(run, &predictor, &mut incoming, options, &out.into(), job)?;
+    incoming.check()?;
+    file.finish()?;
+    written.add(incoming.met());
+    Ok(written)
+}
+
+/// Writes the rows of encounters to a file that is still to be finished.
+fn write(
+    run: &Run,
+    predictor: &Predictor<'_>,
+    encounters: &mut (impl Iterator<Item = Result<Encounter>> + Send),
+    options: TableOptions,
+    out: &Target<'_>,
+    job: &Job<'_, u64>,
+) -> Result<(Written, RowFile)> {
+    let is_complete = |encounter: &Encounter| !options.meds || encounter.labels.iter().all(Option::is_some);
     let mut table = run.settings().task.table(run.vocabulary(), options);
-    let mut file = TableFile::create(out.0, out.1, table.take().schema())?;
+    let mut file = RowFile::create(out, &table.take().schema())?;
     let mut written = Written::default();
     written.left_out = in_rounds(
-        &mut reader,
+        encounters,
         |encounter| predictor.can_ask(encounter) && is_complete(encounter),
         |encounters| {
             let samples = predictor.samples(encounters);
@@ -71,8 +111,5 @@ pub fn score(
             job.advance(written.encounters)
         },
     )?;
-    written.overlap = reader.overlap()?;
-    file.finish()?;
-    written.unseen = reader.unseen();
-    Ok(written)
+    Ok((written, file))
 }

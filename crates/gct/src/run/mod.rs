@@ -2,10 +2,11 @@
 //! on.
 //!
 //! ```text
-//! RUN/run.json               format, program, dataset and its hash, settings, hashes of the next three
+//! RUN/run.json               format, program, dataset and its hash, settings, hashes of the next four
 //! RUN/vocabulary.parquet     the codes that the model knows
 //! RUN/prior.parquet          counts of the training split, for P
 //! RUN/learned.parquet        whom it learned from, as salted hashes
+//! RUN/coding.json            how recorded codes and values became those codes, where that is known
 //! RUN/config.toml            every setting, resolved
 //! RUN/best.safetensors       the weights with the best validation
 //! RUN/last.safetensors       the weights of the last checkpoint
@@ -15,7 +16,7 @@
 //! RUN/log.txt                what happened when
 //! ```
 //!
-//! The folder appears with its first five files in it, or not at all; every other file is replaced as a
+//! The folder appears with its first six files in it, or not at all; every other file is replaced as a
 //! whole, or only grows.
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{EmbeddingRows, Encoding};
+use crate::coding::{self, Coder, Recorded};
 use crate::dataset::{self, Dataset, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, FileEntry, FolderKind, Overwrite, PendingFolder};
@@ -54,6 +56,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 const MANIFEST: &str = files::RUN_MANIFEST;
 const PRIOR: &str = "prior.parquet";
 const LEARNED: &str = "learned.parquet";
+const CODING: &str = "coding.json";
 const CONFIG: &str = "config.toml";
 pub(crate) const BEST: &str = "best.safetensors";
 pub(crate) const LAST: &str = "last.safetensors";
@@ -68,6 +71,7 @@ const KIND: FolderKind = FolderKind {
             VOCABULARY,
             PRIOR,
             LEARNED,
+            CODING,
             CONFIG,
             BEST,
             LAST,
@@ -163,6 +167,10 @@ pub struct Files {
     /// Whom it learned from; runs of older programs do not have it.
     #[serde(rename = "learned.parquet", default)]
     pub learned: Option<FileEntry>,
+    /// How recorded codes and values became codes of the vocabulary; synthetic data have none, and runs of
+    /// older programs do not have it.
+    #[serde(rename = "coding.json", default, skip_serializing_if = "Option::is_none")]
+    pub coding: Option<FileEntry>,
 }
 
 /// A run: a trained model with its vocabulary, its settings and what P is computed from. Weights are loaded
@@ -208,6 +216,8 @@ pub struct Run {
     prior: Prior,
     /// The id of each code, once it is asked for.
     ids: OnceLock<PerKind<HashMap<String, u32>>>,
+    /// How recorded codes become codes of the vocabulary, once it is asked for.
+    coder: OnceLock<Option<Coder>>,
     /// The model for inference, once it is needed.
     loaded: OnceLock<LoadedModel>,
 }
@@ -249,6 +259,7 @@ impl Run {
                 vocabulary: dataset::write_vocabulary(pending.path(), vocabulary)?,
                 prior: prior.save(&pending.path().join(PRIOR), settings.prior.cells)?,
                 learned: Some(learned.save(&pending.path().join(LEARNED))?),
+                coding: write_coding(&pending.path().join(CODING), &dataset.manifest().source)?,
             },
         };
         let json = serde_json::to_string_pretty(&manifest).expect("a manifest has only text keys");
@@ -293,8 +304,8 @@ impl Run {
         vocabulary: Vocabulary,
         prior: Prior,
     ) -> Self {
-        let (ids, loaded) = (OnceLock::new(), OnceLock::new());
-        Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior, ids, loaded }
+        let (ids, coder, loaded) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior, ids, coder, loaded }
     }
 
     /// The folder.
@@ -405,14 +416,90 @@ impl Run {
         ids[kind].get(code).copied()
     }
 
-    /// An encounter of these codes, in any order, and those of them that the model does not know, each once
-    /// and in order; they are left out.
+    /// What made the dataset that it was trained on: the source, its settings, and the findings that decide
+    /// what becomes of codes. Nothing for synthetic data and for runs of older programs.
+    ///
+    /// # Errors
+    /// If its file is missing or damaged.
+    pub fn source(&self) -> Result<Option<dataset::Source>> {
+        let Some(entry) = &self.manifest.files.coding else { return Ok(None) };
+        let path = self.folder.join(CODING);
+        check_written(&path, entry)?;
+        let text = files::read_text(&path).on("read", &path)?;
+        serde_json::from_str(&text).map(Some).map_err(|error| Error::file(&path, error))
+    }
+
+    /// How recorded codes and values become codes of its vocabulary. Nothing where that is not known: there
+    /// codes are those of the vocabulary already.
+    ///
+    /// # Errors
+    /// If its file is missing or damaged.
+    pub fn coder(&self) -> Result<Option<&Coder>> {
+        if let Some(coder) = self.coder.get() {
+            return Ok(coder.as_ref());
+        }
+        let coder = match self.source()? {
+            Some(source) => Some(
+                Coder::new(&source.settings, &source.findings, &self.vocabulary)
+                    .map_err(|problem| Error::file(&self.folder.join(CODING), problem))?,
+            ),
+            None => None,
+        };
+        Ok(self.coder.get_or_init(|| coder).as_ref())
+    }
+
+    /// The id of the code that a recorded one becomes, if the model knows it.
+    pub(crate) fn recorded_id(
+        &self,
+        coder: Option<&Coder>,
+        kind: CodeKind,
+        code: &str,
+        value: Option<f64>,
+    ) -> Option<u32> {
+        let Some(coder) = coder else { return self.code_id(kind, code) };
+        let known = coder.code(kind, code, value, |code| self.code_id(kind, code).is_some())?;
+        self.code_id(kind, &known)
+    }
+
+    /// An encounter of codes and values as they are recorded, in any order, and those of the codes that the
+    /// model does not know, each once and in order; they are left out. What became of codes when the run's
+    /// dataset was prepared becomes of these: groups of rollups, buckets of values.
+    ///
+    /// # Errors
+    /// If a code has a value, and the run does not know what becomes of values; if its file about that is
+    /// damaged.
+    pub fn recorded(&self, codes: &PerKind<Vec<Recorded<'_>>>) -> Result<(Encounter, PerKind<Vec<String>>)> {
+        let coder = self.coder()?;
+        let has_value = |kind: &CodeKind| codes[*kind].iter().any(|recorded| recorded.value.is_some());
+        if coder.is_none() && CodeKind::ALL.iter().any(has_value) {
+            return Err(Error::NoBuckets { run: self.folder.clone() });
+        }
+        Ok(self.encounter_by(|kind| {
+            codes[kind].iter().map(move |recorded| {
+                let id = self.recorded_id(coder, kind, &recorded.code, recorded.value);
+                (recorded.code.as_ref(), id)
+            })
+        }))
+    }
+
+    /// An encounter of these codes of its vocabulary, in any order, and those of them that the model does not
+    /// know, each once and in order; they are left out.
     pub fn encounter(&self, codes: &PerKind<Vec<impl AsRef<str>>>) -> (Encounter, PerKind<Vec<String>>) {
+        self.encounter_by(|kind| {
+            codes[kind].iter().map(AsRef::as_ref).map(move |code| (code, self.code_id(kind, code)))
+        })
+    }
+
+    /// An encounter of codes with their ids, and the codes without one, each once and in order.
+    fn encounter_by<'c, I: Iterator<Item = (&'c str, Option<u32>)>>(
+        &self,
+        codes: impl Fn(CodeKind) -> I,
+    ) -> (Encounter, PerKind<Vec<String>>) {
         let mut unknown = PerKind::<Vec<String>>::default();
         let known = PerKind::from_fn(|kind| {
             let mut known = Vec::new();
-            for code in codes[kind].iter().map(AsRef::as_ref) {
-                match self.code_id(kind, code) {
+            for (code, id) in codes(kind) {
+                match id {
                     Some(id) => known.push(id),
                     None => unknown[kind].push(code.to_owned()),
                 }
@@ -498,6 +585,16 @@ impl Run {
         let problem = format!("{} is not the dataset that it began with", dataset.path().display());
         Err(Error::RunMismatch { path: self.folder.clone(), problem })
     }
+}
+
+/// Writes what decides what becomes of recorded codes, if the source of a dataset says that.
+fn write_coding(path: &Path, source: &dataset::Source) -> Result<Option<FileEntry>> {
+    let Some(findings) = coding::findings(&source.findings) else { return Ok(None) };
+    let source = dataset::Source { findings, ..source.clone() };
+    let text = serde_json::to_string_pretty(&source).expect("a source has only text keys") + "\n";
+    let mut file = fs::File::create(path).on("write", path)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).on("write", path)?;
+    FileEntry::of(path).map(Some)
 }
 
 /// Refuses a file that is not the one that was written.

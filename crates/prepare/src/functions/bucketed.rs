@@ -12,6 +12,7 @@ use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
+use gct::coding::bucket;
 
 use super::known_ids::{constant, id_list, ids_type};
 
@@ -32,20 +33,6 @@ pub(crate) fn bucketed(labs: Expr, starts: &[u32], bounds: &[f64], numbers: &[u3
     let offsets = OffsetBuffer::from_lengths([values.len()]);
     let bounds = lit(ScalarValue::List(Arc::new(ListArray::new(field, offsets, values, None))));
     ScalarUDF::from(Bucketed::default()).call(vec![labs, ids(starts), bounds, ids(numbers)])
-}
-
-/// How many of the ascending bounds lie below a value.
-fn bucket(value: f64, bounds: &[f64]) -> usize {
-    bounds.partition_point(|bound| *bound < value)
-}
-
-/// A bucket in words: "up to 3", "over 3 to 5", "over 5".
-pub(crate) fn bucket_text(bucket: usize, bounds: &[f64]) -> String {
-    match bucket {
-        0 => format!("up to {}", bounds[0]),
-        last if last == bounds.len() => format!("over {}", bounds[last - 1]),
-        between => format!("over {} to {}", bounds[between - 1], bounds[between]),
-    }
 }
 
 impl ScalarUDFImpl for Bucketed {

@@ -17,12 +17,11 @@ mod text;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
-pub(crate) use bucketed::{bucket_text, bucketed};
+pub(crate) use bucketed::bucketed;
 pub(crate) use edges::{true_edges, true_links};
 pub(crate) use known_ids::{known_count, known_ids};
 pub(crate) use moment::moment;
 pub(crate) use part_of::part_of;
-pub(crate) use text::whole;
 
 /// Makes the functions known to a session.
 pub fn register(context: &SessionContext) {

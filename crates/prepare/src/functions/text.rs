@@ -9,6 +9,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use gct::coding::whole;
 
 /// A change of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,15 +38,6 @@ impl Change {
             Change::Identifier => Change::Clean.of(text).map(|clean| whole(&clean).to_owned()),
             Change::Lowered => Some(text.to_lowercase()),
         }
-    }
-}
-
-/// An identifier that a program wrote as a number with a fraction of nothing, without it.
-pub(crate) fn whole(identifier: &str) -> &str {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match identifier.strip_suffix(".0") {
-        Some(number) if digits(number.strip_prefix('-').unwrap_or(number)) => number,
-        _ => identifier,
     }
 }
 

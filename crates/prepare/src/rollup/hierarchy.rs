@@ -26,7 +26,7 @@ pub(crate) struct Chosen {
 pub(crate) type Nearest = BTreeMap<String, Vec<Group>>;
 
 /// The groups of codes, each one, and how many codes had several to choose from.
-pub(crate) struct Groups {
+pub(crate) struct FoundGroups {
     pub(crate) of: BTreeMap<String, Group>,
     pub(crate) ties: u64,
 }
@@ -68,7 +68,7 @@ impl Chosen {
         rule: &str,
         codes: usize,
         nearest: Nearest,
-    ) -> Result<Groups> {
+    ) -> Result<FoundGroups> {
         if nearest.is_empty() && codes > 0 {
             return Err(Error::Rollup {
                 problem: format!(
@@ -83,7 +83,7 @@ impl Chosen {
             return Err(self.refuse(kind, rule, ties, &nearest));
         }
         let first = |(code, groups): (String, Vec<Group>)| Some((code, groups.into_iter().next()?));
-        Ok(Groups { of: nearest.into_iter().filter_map(first).collect(), ties })
+        Ok(FoundGroups { of: nearest.into_iter().filter_map(first).collect(), ties })
     }
 
     fn refuse(&self, kind: CodeKind, rule: &str, ties: u64, nearest: &Nearest) -> Error {

@@ -1,15 +1,13 @@
 //! Files that map codes to groups: a table with `code` and `group`, or CCS, CCSR and phecodes as they are
 //! published.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use gct::coding::{Group, ICD9, ICD10, Mapping, procedures_of};
 use gct::record::CodeKind;
 
-use super::Group;
-use super::code::{ICD9, ICD10, Parts, procedures_of};
 use crate::error::{Error, Result};
 use crate::tables::is_utf16;
 
@@ -48,9 +46,6 @@ const FORMATS: [Format; 4] = [
 
 /// The title of a file can stand before the names of its columns.
 const HEADER_LINES: usize = 3;
-
-/// A code of the dataset has at most so many bytes.
-const LONGEST: usize = 1000;
 
 /// The columns of a file.
 struct Columns {
@@ -103,104 +98,46 @@ fn unquoted(value: &str) -> &str {
     value.trim().trim_matches('\'').trim()
 }
 
-/// What a file says of one code.
-struct Entry {
-    /// The vocabulary of the code; empty if the file does not say.
-    vocabulary: String,
-    group: Group,
+/// Reads a file that maps codes of this kind.
+pub(super) fn read(path: &Path, kind: CodeKind) -> Result<Mapping> {
+    let file = path.display().to_string();
+    let text = text(path, &file)?;
+    let first_lines = || text.lines().take(HEADER_LINES);
+    let delimiter = if first_lines().any(|line| line.contains('\t')) { b'\t' } else { b',' };
+    let mut reader = csv::ReaderBuilder::new();
+    reader.has_headers(false).flexible(true).delimiter(delimiter);
+    let mut reader = reader.from_reader(text.as_bytes());
+    let mut rows = reader.records().map(|row| row.unwrap_or_default());
+    let mut first = None;
+    for header in rows.by_ref().take(HEADER_LINES) {
+        if let Some(columns) = Columns::of(&header, kind) {
+            return of_rows(&file, &columns, header.len(), rows);
+        }
+        first.get_or_insert(header);
+    }
+    Err(no_columns(&file, &first.unwrap_or_default()))
 }
 
-impl Entry {
-    /// Whether a code of this vocabulary can be meant.
-    fn is_of(&self, vocabulary: &str) -> bool {
-        vocabulary.is_empty() || self.vocabulary.is_empty() || self.vocabulary == vocabulary
-    }
-}
-
-/// Groups by code. Vocabularies are compared where both sides name one: `E850` of ICD-9 is not that of
-/// ICD-10.
-#[derive(Default)]
-pub(super) struct Mapping(BTreeMap<String, Vec<Entry>>);
-
-impl Mapping {
-    /// Reads a file that maps codes of this kind.
-    pub(super) fn read(path: &Path, kind: CodeKind) -> Result<Self> {
-        let file = path.display().to_string();
-        let text = text(path, &file)?;
-        let first_lines = || text.lines().take(HEADER_LINES);
-        let delimiter = if first_lines().any(|line| line.contains('\t')) { b'\t' } else { b',' };
-        let mut reader = csv::ReaderBuilder::new();
-        reader.has_headers(false).flexible(true).delimiter(delimiter);
-        let mut reader = reader.from_reader(text.as_bytes());
-        let mut rows = reader.records().map(|row| row.unwrap_or_default());
-        let mut first = None;
-        for header in rows.by_ref().take(HEADER_LINES) {
-            if let Some(columns) = Columns::of(&header, kind) {
-                return Mapping::of_rows(&file, &columns, header.len(), rows);
-            }
-            first.get_or_insert(header);
+fn of_rows(
+    file: &str,
+    columns: &Columns,
+    expected: usize,
+    rows: impl Iterator<Item = csv::StringRecord>,
+) -> Result<Mapping> {
+    let mut mapping = Mapping::default();
+    for (row, record) in (1..).zip(rows) {
+        if record.len() != expected {
+            return Err(Error::Fields { file: file.into(), row, expected, found: record.len() });
         }
-        Err(no_columns(&file, &first.unwrap_or_default()))
-    }
-
-    fn of_rows(
-        file: &str,
-        columns: &Columns,
-        expected: usize,
-        rows: impl Iterator<Item = csv::StringRecord>,
-    ) -> Result<Self> {
-        let mut mapping = Mapping::default();
-        for (row, record) in (1..).zip(rows) {
-            if record.len() != expected {
-                return Err(Error::Fields { file: file.into(), row, expected, found: record.len() });
-            }
-            let code = unquoted(record.get(columns.code).unwrap_or_default());
-            if let (false, Some(group)) = (code.is_empty(), columns.group(&record)) {
-                mapping.add(&columns.vocabulary, code, group).map_err(|problem| Error::Rollup {
-                    problem: format!("{file}: row {row}: {problem}"),
-                    hint: "keep one row per code, with a group of at most 1000 bytes; rows are counted from 1 without the header".into(),
-                })?;
-            }
+        let code = unquoted(record.get(columns.code).unwrap_or_default());
+        if let (false, Some(group)) = (code.is_empty(), columns.group(&record)) {
+            mapping.add(&columns.vocabulary, code, group).map_err(|problem| Error::Rollup {
+                problem: format!("{file}: row {row}: {problem}"),
+                hint: "keep one row per code, with a group of at most 1000 bytes; rows are counted from 1 without the header".into(),
+            })?;
         }
-        if mapping.0.is_empty() { Err(Error::Empty { file: file.into() }) } else { Ok(mapping) }
     }
-
-    fn add(&mut self, vocabulary: &str, code: &str, group: Group) -> Result<(), String> {
-        let parts = Parts::of(code);
-        let vocabulary = if vocabulary.is_empty() { parts.vocabulary() } else { vocabulary.into() };
-        if group.code.len() > LONGEST {
-            return Err(format!("the group of the code {code} is longer than {LONGEST} bytes"));
-        }
-        let known = self.0.entry(parts.plain()).or_default();
-        if let Some(other) =
-            known.iter().find(|entry| entry.is_of(&vocabulary) && entry.group.code != group.code)
-        {
-            let [other, group] = [&other.group.code, &group.code];
-            return Err(format!("the code {code} has the group {group}, but {other} in an earlier row"));
-        }
-        if !known.iter().any(|entry| entry.vocabulary == vocabulary) {
-            known.push(Entry { vocabulary, group });
-        }
-        Ok(())
-    }
-
-    /// The group of a code, if the file has one.
-    pub(super) fn group(&self, code: &str) -> Option<Group> {
-        let parts = Parts::of(code);
-        let vocabulary = parts.vocabulary();
-        let entry = self.0.get(&parts.plain())?.iter().find(|entry| entry.is_of(&vocabulary))?;
-        Some(entry.group.clone())
-    }
-
-    /// All codes, after their vocabulary if they have one, with their groups.
-    pub(super) fn table(&self) -> BTreeMap<String, String> {
-        let named = |code: &String, entry: &Entry| match entry.vocabulary.as_str() {
-            "" => code.clone(),
-            vocabulary => format!("{vocabulary}:{code}"),
-        };
-        let each = self.0.iter().flat_map(|(code, entries)| entries.iter().map(move |entry| (code, entry)));
-        each.map(|(code, entry)| (named(code, entry), entry.group.code.clone())).collect()
-    }
+    if mapping.is_empty() { Err(Error::Empty { file: file.into() }) } else { Ok(mapping) }
 }
 
 /// The text of a file, unpacked. Bytes that are no UTF-8 can only be of descriptions.

@@ -1,11 +1,5 @@
 //! Rollups: codes replaced by the groups that they belong to, by a rule or by a file that maps them.
 
-/// Codes as a vocabulary and what it calls something.
-mod code;
-
-/// Rules that need no file: categories and chapters of ICD, levels of ATC.
-mod rules;
-
 /// Files that map codes to groups.
 mod mapping;
 
@@ -15,35 +9,13 @@ mod hierarchy;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gct::coding::{Group, Groups, Rule};
 use gct::record::CodeKind;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, nearest};
 use crate::settings::Settings;
 use crate::source::Source;
-pub(crate) use hierarchy::{Chosen, Groups, Nearest};
-use mapping::Mapping;
-use rules::Rule;
-
-/// What to do with codes that a rollup does not map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unmapped {
-    /// Leave them as they are.
-    #[default]
-    Keep,
-    /// Leave their events out.
-    Drop,
-    /// Put all of a kind under one code.
-    Group,
-}
-
-/// A group of codes, which becomes a code of the dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
-    pub(crate) code: String,
-    pub(crate) description: Option<String>,
-}
+pub(crate) use hierarchy::{Chosen, FoundGroups, Nearest};
 
 /// How the codes of one kind become groups.
 pub(crate) struct Rollup {
@@ -53,9 +25,11 @@ pub(crate) struct Rollup {
     by: By,
 }
 
+/// Who knows the groups.
 enum By {
-    Rule(Rule),
-    File(Mapping),
+    /// A rule or a mapping.
+    Coding(Groups),
+    /// The tables of the source.
     Source(Chosen),
 }
 
@@ -72,27 +46,31 @@ impl Rollup {
     }
 
     fn read(kind: CodeKind, rule: &str) -> Result<Self> {
-        let by = match Rule::named(rule) {
-            Some(rule) => By::Rule(rule),
-            None if Path::new(rule).exists() => By::File(Mapping::read(Path::new(rule), kind)?),
+        let groups = match Rule::named(rule) {
+            Some(rule) => Groups::Rule(rule),
+            None if Path::new(rule).exists() => Groups::Mapping(mapping::read(Path::new(rule), kind)?),
             None => return Err(unknown(kind, rule)),
         };
-        Ok(Rollup { kind, rule: rule.into(), by })
+        Ok(Rollup::new(kind, rule, groups))
+    }
+
+    /// A rollup whose groups are known already.
+    pub(crate) fn new(kind: CodeKind, rule: &str, groups: Groups) -> Self {
+        Rollup { kind, rule: rule.into(), by: By::Coding(groups) }
     }
 
     /// The kind and what the source's tables are asked for, if they know the groups.
     pub(crate) fn chosen(&self) -> Option<(CodeKind, &Chosen)> {
         match &self.by {
             By::Source(chosen) => Some((self.kind, chosen)),
-            By::Rule(_) | By::File(_) => None,
+            By::Coding(_) => None,
         }
     }
 
     /// The group of a code, if the rollup maps it. Those that the source's tables know are not known here.
     pub(crate) fn group(&self, code: &str) -> Option<Group> {
         match &self.by {
-            By::Rule(rule) => rule.group(code),
-            By::File(mapping) => mapping.group(code),
+            By::Coding(groups) => groups.group(code),
             By::Source(_) => None,
         }
     }
@@ -101,8 +79,8 @@ impl Rollup {
     /// since rare ones must not be disclosed.
     pub(crate) fn mapping(&self) -> Option<BTreeMap<String, String>> {
         match &self.by {
-            By::Rule(_) | By::Source(_) => None,
-            By::File(mapping) => Some(mapping.table()),
+            By::Coding(Groups::Rule(_)) | By::Source(_) => None,
+            By::Coding(Groups::Mapping(mapping)) => Some(mapping.table()),
         }
     }
 }

@@ -6,12 +6,13 @@ use std::ops::Range;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Float64Type, UInt32Type};
 use datafusion::logical_expr::Expr;
+use gct::coding::{bucket_code, bucket_text};
 use gct::record::{Code, CodeKind};
 use serde_json::json;
 
 use super::{Numbering, Steps};
 use crate::error::Result;
-use crate::functions::{bucket_text, bucketed};
+use crate::functions::bucketed;
 use crate::sql::filled;
 
 /// The kinds of codes whose values go into buckets.
@@ -83,17 +84,20 @@ fn codes_of(kind: CodeKind, code: &Code, bounds: &[f64]) -> Vec<(String, Option<
     }
     let of = bounds.len() + 1;
     let name = code.description.as_ref().unwrap_or(&code.code);
-    let between = if kind == CodeKind::Context { "=" } else { "//" };
     let buckets = (0..of).map(|bucket| {
         let description = format!("{name}, {}", bucket_text(bucket, bounds));
-        (format!("{}{between}{}-of-{of}", code.code, bucket + 1), Some(description))
+        (bucket_code(kind, &code.code, bucket, of), Some(description))
     });
     std::iter::once(plain).chain(buckets).collect()
 }
 
 impl Steps<'_> {
-    /// The buckets of codes of a kind, of the encounters that are alive.
+    /// The buckets of codes of a kind, of the encounters that are alive; those of another dataset, if it decides.
     pub(super) async fn buckets(&self, kind: CodeKind, codes: &Numbering) -> Result<Buckets> {
+        if let Some(like) = &self.request.like {
+            let bounds = codes.codes.iter().map(|code| like.bounds(kind, &code.code));
+            return Ok(Buckets::new(kind, codes.codes.clone(), bounds.collect()));
+        }
         let values = filled(
             include_str!("../../steps/values.sql"),
             &[("is_training", &self.is_training("alive")), ("kind", kind.name())],

@@ -98,7 +98,9 @@ impl Steps<'_> {
         let offered = context::offered(source);
         let is_made = |name: &str| offered.iter().any(|known| known.name == name);
         let missing = summary.context.iter().find(|(name, count)| **count == 0 && !is_made(name));
-        let Some((missing, _)) = missing.filter(|_| context::is_open(source)) else { return Ok(()) };
+        // Names of another dataset need not occur in these records.
+        let is_asked = context::is_open(source) && self.request.like.is_none();
+        let Some((missing, _)) = missing.filter(|_| is_asked) else { return Ok(()) };
         let named = "(SELECT split_part(code, '=', 1) AS name FROM events \
                      WHERE kind = 'context' AND strpos(code, '=') > 0)";
         let names = self.count_by("looking for context", named, "name", "count(*)").await?;

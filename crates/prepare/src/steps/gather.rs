@@ -140,7 +140,7 @@ impl Steps<'_> {
             self.gather_links(summary).await?;
         }
         let mut joined = self.joined(shares).await?;
-        let alive = if self.repeats() || shares > 1 {
+        let alive = if self.repeats() || self.request.like.is_some() || shares > 1 {
             self.engine.keep_all("joining encounters", "joined", joined).await?;
             self.engine.context.table("joined").await?
         } else {

@@ -48,13 +48,14 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gct::coding::Group;
 use gct::dataset::{Assembly, ENCOUNTERS_PER_PART};
 use gct::job::Job;
 use gct::record::{Code, CodeKind, PerKind};
 
 use crate::engine::{Engine, Progress, text_counts};
 use crate::error::{Error, Result};
-use crate::rollup::{Group, Rollup};
+use crate::rollup::Rollup;
 use crate::settings::Request;
 use crate::source::Value;
 use crate::sql::filled;
@@ -67,14 +68,18 @@ use crate::summary::Summary;
 /// nothing is written.
 pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progress>) -> Result<Summary> {
     check_prior(request, out)?;
-    let rollups = Rollup::all(&request.settings, &request.source)?;
+    let rollups = match &request.like {
+        Some(like) => like.rollups(&request.settings),
+        None => Rollup::all(&request.settings, &request.source)?,
+    };
     let per_part = request.limits.encounters_per_part.unwrap_or(ENCOUNTERS_PER_PART);
     let assembly = out.map(|path| Assembly::create(path, request.overwrite)).transpose()?;
     let assembly = assembly.map(|assembly| assembly.with_encounters_per_part(per_part));
     let beside = assembly.as_ref().map_or_else(std::env::temp_dir, |assembly| assembly.parent().to_owned());
     let engine = Engine::new(request.limits.clone(), &beside, job)?;
     let (source, is_limited) = (request.source.name.clone(), request.settings.limit.is_some());
-    let mut summary = Summary { source, is_limited, ..Summary::default() };
+    let is_like = request.like.is_some();
+    let mut summary = Summary { source, is_limited, is_like, ..Summary::default() };
     let input = input::read(&engine, request, &rollups, &mut summary).await?;
     let mut steps = Steps::new(&engine, request, rollups, input);
     steps.relations().await?;
@@ -84,7 +89,10 @@ pub async fn prepare(request: &Request, out: Option<&Path>, job: &Job<'_, Progre
     steps.tally(&mut summary).await?;
     let codes = steps.lists(&mut summary).await?;
     let settled = steps.settle(codes, &mut summary).await?;
-    let bounds = settled.bounds();
+    let bounds = match &request.like {
+        Some(like) => PerKind::from_fn(|kind| like.bounds_by_code(kind)),
+        None => settled.bounds(),
+    };
     let numberings = steps.accept(settled, &mut summary).await?;
     steps.count(&mut summary).await?;
     summary.temporary = engine.temporary();

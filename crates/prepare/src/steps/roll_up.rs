@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use gct::coding::{Group, Unmapped, unmapped_description};
 use gct::record::CodeKind;
 
 use super::{Steps, free_name, input};
 use crate::engine::as_text;
 use crate::error::Result;
-use crate::rollup::{Group, Groups, Nearest, Rollup, Unmapped};
+use crate::rollup::{FoundGroups, Nearest, Rollup};
 use crate::sql::{filled, quoted};
 use crate::summary::{RollupCounts, Summary};
 
@@ -50,7 +51,10 @@ impl Steps<'_> {
             });
             let groups: Vec<Option<Group>> = groups.collect();
             let mut counts = count(rollup, &codes, &groups);
-            rows.extend(roll_up(rollup, self.request.settings.rollup_unmapped, &codes, &groups));
+            let like = self.request.like.as_ref();
+            let together = like.and_then(|like| like.coder.unmapped_code[rollup.kind].clone());
+            let unmapped = self.request.settings.rollup_unmapped;
+            rows.extend(roll_up(rollup.kind, unmapped, together, &codes, &groups));
             if let Some(found) = found {
                 counts.ties = Some(found.ties);
                 of_source.push((rollup.kind, found.of));
@@ -63,7 +67,7 @@ impl Steps<'_> {
     }
 
     /// The groups that the source's tables have for codes, if that is what a rollup asks for.
-    async fn groups_of_source(&self, rollup: &Rollup, codes: usize) -> Result<Option<Groups>> {
+    async fn groups_of_source(&self, rollup: &Rollup, codes: usize) -> Result<Option<FoundGroups>> {
         let Some((kind, chosen)) = rollup.chosen() else { return Ok(None) };
         let (query, values) = input::groups(&self.request.source, kind, chosen, &self.values)?;
         self.engine.view("source_groups", query.plan(self.engine, &values).await?)?;
@@ -122,15 +126,22 @@ impl Steps<'_> {
     }
 }
 
-/// What becomes of the codes of a kind, which have these groups.
-fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded], groups: &[Option<Group>]) -> Vec<Rolled> {
+/// What becomes of the codes of a kind, which have these groups. Codes in no group are called as another dataset
+/// calls them, if one decides.
+fn roll_up(
+    kind: CodeKind,
+    unmapped: Unmapped,
+    together: Option<String>,
+    codes: &[Recorded],
+    groups: &[Option<Group>],
+) -> Vec<Rolled> {
     let is_taken = |name: &str| {
         codes.iter().any(|recorded| recorded.code == name)
             || groups.iter().flatten().any(|group| group.code == name)
     };
     let together = Group {
-        code: free_name("unmapped", is_taken),
-        description: Some(format!("a {} that is in no group", rollup.kind.name())),
+        code: together.unwrap_or_else(|| free_name("unmapped", is_taken)),
+        description: Some(unmapped_description(kind)),
     };
     let row = |(recorded, group): (&Recorded, &Option<Group>)| {
         let is_dropped = group.is_none() && unmapped == Unmapped::Drop;
@@ -139,7 +150,7 @@ fn roll_up(rollup: &Rollup, unmapped: Unmapped, codes: &[Recorded], groups: &[Op
             Unmapped::Keep | Unmapped::Drop => Group { code: recorded.code.clone(), description: None },
         });
         let Group { code: group, description } = group;
-        Rolled { kind: rollup.kind, code: recorded.code.clone(), group, description, is_dropped }
+        Rolled { kind, code: recorded.code.clone(), group, description, is_dropped }
     };
     let mut rolled: Vec<Rolled> = codes.iter().zip(groups).map(row).collect();
     describe(&mut rolled, codes);

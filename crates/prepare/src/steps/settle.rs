@@ -12,13 +12,15 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::dataframe::DataFrame;
 use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::logical_expr::{Expr, col, lit, when};
+use gct::coding::rare_description;
 use gct::record::{Code, CodeKind, PerKind};
 
 use super::buckets::{BUCKETED, Buckets};
 use super::{Numbering, Steps, add, free_name};
 use crate::engine::{numbers, single};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::functions::{code_count, known_count, known_ids, true_edges, true_links};
+use crate::like::Like;
 use crate::settings::Rare;
 use crate::sql::filled;
 use crate::summary::Summary;
@@ -65,7 +67,9 @@ impl Settled {
 impl Steps<'_> {
     /// Whether what one rule drops can change what another says.
     pub(super) fn repeats(&self) -> bool {
-        self.request.settings.min_count > 1 || BUCKETED.iter().any(|kind| self.has_values[*kind])
+        let settings = &self.request.settings;
+        self.request.like.is_none()
+            && (settings.min_count > 1 || BUCKETED.iter().any(|kind| self.has_values[*kind]))
     }
 
     /// Leaves only encounters in `alive` for which all rules hold, if these depend on each other.
@@ -109,8 +113,12 @@ impl Steps<'_> {
                 settled.buckets[kind] = Some(buckets);
             }
         }
-        if self.request.settings.min_count > 1 {
-            self.leave_out_rare(&mut settled, grouped, summary).await?;
+        match &self.request.like {
+            Some(like) => self.take_over(&mut settled, like, summary).await?,
+            None if self.request.settings.min_count > 1 => {
+                self.leave_out_rare(&mut settled, grouped, summary).await?;
+            }
+            None => {}
         }
         Ok(settled)
     }
@@ -138,6 +146,34 @@ impl Steps<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives codes the numbers that they have in the vocabulary of another dataset. Those that it does not
+    /// have stand under its code for rare ones, if it has one, and are left out if not.
+    async fn take_over(&self, settled: &mut Settled, like: &Like, summary: &mut Summary) -> Result<()> {
+        for kind in CodeKind::ALL {
+            let counts = self.counts(settled, kind).await?;
+            let ids = like.ids(kind);
+            let rare = like.coder.rare_code[kind].as_deref().and_then(|code| ids.get(code)).copied();
+            let codes = settled.numberings[kind].codes.iter();
+            let new: Vec<Option<u32>> = codes.map(|code| ids.get(code.code.as_str()).copied()).collect();
+            let unknown = new.iter().zip(&counts).filter(|(id, count)| id.is_none() && **count > 0).count();
+            match rare {
+                Some(_) => summary.rare[kind] = unknown as u64,
+                None => summary.unseen[kind] = unknown as u64,
+            }
+            let new = new.into_iter().map(|id| id.or(rare)).collect();
+            settled.numberings[kind] = Numbering { codes: like.codes(kind), new };
+        }
+        if CodeKind::ALL.iter().any(|kind| settled.numberings[*kind].new.iter().any(Option::is_some)) {
+            return Ok(());
+        }
+        let (name, value) = ("like".into(), like.path.clone());
+        Err(Error::Choice {
+            name,
+            value,
+            allowed: "a dataset with codes of these records: it has none".into(),
+        })
     }
 
     /// In how many of the encounters that are alive each code occurs.
@@ -224,7 +260,10 @@ impl Steps<'_> {
         for kind in CodeKind::ALL {
             let numbering = &mut settled.numberings[kind];
             let counts = self.count_codes(kept.clone(), kind.name(), numbering.codes.len()).await?;
-            number_densely(numbering, &counts);
+            match self.request.like {
+                Some(_) => numbering.new = (0..numbering.codes.len() as u32).map(Some).collect(),
+                None => number_densely(numbering, &counts),
+            }
             summary.vocabulary[kind] = numbering.new.iter().flatten().count() as u64;
             let total: u64 = counts.iter().sum();
             summary.codes_per_encounter[kind] = total as f64 / summary.encounters_kept.max(1) as f64;
@@ -273,7 +312,7 @@ fn number_densely(numbering: &mut Numbering, counts: &[u64]) {
 /// Adds the code that stands for rare ones; its number.
 fn add_group(numbering: &mut Numbering, kind: CodeKind, min_count: u64) -> u32 {
     let code = free_name("rare", |name| numbering.codes.iter().any(|code| code.code == name));
-    let description = Some(format!("a {} that fewer than {min_count} encounters have", kind.name()));
+    let description = Some(rare_description(kind, min_count));
     let id = numbering.codes.len() as u32;
     numbering.codes.push(Code { code, description, count: 0 });
     numbering.new.push(Some(id));

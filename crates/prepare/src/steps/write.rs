@@ -52,8 +52,9 @@ impl Steps<'_> {
         (summary.edges, summary.encounters_with_edges) = (*edges, *with_edges);
         (summary.events_kept, summary.links_kept) = (*events_kept, *links_kept);
         summary.context_kept = *context_kept;
-        add(&mut summary.context_dropped, "rare_code", context_read - context_kept);
-        add(&mut summary.events_dropped, "rare_code", events_read - events_kept);
+        let rule = if self.request.like.is_some() { "unseen_code" } else { "rare_code" };
+        add(&mut summary.context_dropped, rule, context_read - context_kept);
+        add(&mut summary.events_dropped, rule, events_read - events_kept);
         add(&mut summary.links_dropped, "end_left_out", links_read - links_kept);
         let labels = self.labels.iter().zip(labels.chunks(2));
         let labels = labels.map(|(label, counts)| (label.clone(), counts[0], counts[1]));
@@ -92,7 +93,7 @@ impl Steps<'_> {
             Some(out) => Some((self.prior(&assembly, &vocabulary).await?, out)),
             None => None,
         };
-        let source = Source {
+        let mut source = Source {
             kind: self.request.source.name.clone(),
             settings: self.settings(),
             findings: json!({
@@ -102,6 +103,10 @@ impl Steps<'_> {
                 "rollups": self.mappings().await?,
             }),
         };
+        if let Some(like) = &self.request.like {
+            source.settings["like"] = json!(like.path);
+            source.findings["like"] = json!({ "source": like.source });
+        }
         let total = summary.encounters_kept;
         let checking = job.inner(|rows| {
             Some(Progress { step: "checking every encounter".into(), rows, total: Some(total) })

@@ -183,6 +183,24 @@ fn context_is_one_more_list_of_codes() {
 }
 
 #[test]
+fn values_go_into_the_buckets_of_the_run() {
+    let home = tempfile::tempdir().unwrap();
+    let served = Served::with(run_with_context(home.path()), |_| {}, None);
+    let asked = json!({"encounters": [
+        {"diagnosis": ["fever"], "lab": [{"code": "K", "value": 4}]},
+        {"diagnosis": ["fever"], "lab": ["K//1-of-2"]},
+        {"diagnosis": ["fever"], "lab": [{"value": 4.01, "code": "K"}, {"code": "Na", "value": 140}]},
+    ]});
+    let answer = served.client().post("/v1/predict", &asked);
+    let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
+    let [at_bound, by_code, over] = &got.predictions[..] else { unreachable!("as many as were asked for") };
+    assert_eq!(at_bound.answers, by_code.answers);
+    assert_ne!(at_bound.answers, over.answers);
+    assert!(at_bound.unknown.is_empty());
+    assert_eq!(over.unknown, [UnknownCode { kind: NodeKind::Code(CodeKind::Lab), code: "Na".into() }]);
+}
+
+#[test]
 fn an_encounter_without_codes_is_a_visit() {
     let home = home();
     for (task, _) in RUNS {

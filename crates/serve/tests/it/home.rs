@@ -84,14 +84,15 @@ impl Home {
     }
 }
 
-/// A run of data with context: the label `older` is one of its two codes.
+/// A run of data with context: the label `older` is one of its two codes. Values of K up to 4 were one code,
+/// and others another.
 pub(crate) fn run_with_context(home: &Path) -> Run {
     let code = |code: &str| Code { code: code.into(), description: None, count: 0 };
     let vocabulary = PerKind {
         context: vec![code("age=18-64"), code("age=65-")],
         diagnosis: vec![code("cough"), code("fever")],
         treatment: vec![code("rest")],
-        ..PerKind::default()
+        lab: vec![code("K//1-of-2"), code("K//2-of-2")],
     };
     let encounter = |number: u32| Encounter {
         id: EncounterId::new(format!("e{number}")),
@@ -101,13 +102,14 @@ pub(crate) fn run_with_context(home: &Path) -> Run {
             context: vec![number % 2],
             diagnosis: vec![number / 2 % 2],
             treatment: vec![0],
-            ..PerKind::default()
+            lab: vec![number / 4 % 2],
         })
     };
     let (data, folder) = (home.join("data"), home.join("run"));
     let mut writer = Writer::create(&data, Overwrite::Refuse, vocabulary, vec!["older".into()]).unwrap();
     writer.write(&(0..100).map(encounter).collect::<Vec<_>>()).unwrap();
-    writer.finish(Source { kind: "by hand".into(), settings: json!({}), findings: json!({}) }).unwrap();
+    let (settings, findings) = (json!({"min_count": 1}), json!({"lab_bounds": {"K": [4]}}));
+    writer.finish(Source { kind: "by hand".into(), settings, findings }).unwrap();
     let mut settings = Settings::paper("label:older".parse().unwrap(), "gct", "synthetic").unwrap();
     (settings.steps, settings.validate_every, settings.batch) = (3, 3, 8);
     let (dataset, job) = (Dataset::open(&data).unwrap(), Job::silent());

@@ -36,6 +36,21 @@ fn bodies_that_are_wrong() {
         (b"{\"encounters\": [{\"diagnosis\": [4711]}]}", 422, "the body has another shape"),
         (b"{\"encounters\": [{\"diagnosis\": [null]}]}", 422, "the body has another shape"),
         (b"{\"encounters\": [{\"hide\": 4711}]}", 422, "the body has another shape"),
+        (
+            b"{\"encounters\": [{\"lab\": [{\"code\": \"patient-4711\", \"unit\": 1}]}]}",
+            422,
+            "the body has another shape",
+        ),
+        (
+            b"{\"encounters\": [{\"diagnosis\": [{\"code\": \"patient-4711\"}]}]}",
+            422,
+            "the body has another shape",
+        ),
+        (
+            b"{\"encounters\": [{\"lab\": [{\"code\": \"patient-4711\", \"value\": 1}]}]}",
+            422,
+            "encounters[0] has a value",
+        ),
         (many_codes.as_bytes(), 422, "encounters[0] has more than 512 codes"),
         (many.as_bytes(), 422, "there are more than 1024 encounters"),
         (b"{\"encounters\": [{\"diagnosis\": [\"patient-4711\"]}]}", 422, "encounters[0] has no diagnosis"),

@@ -31,9 +31,9 @@ impl<'a> Parts<'a> {
 }
 
 /// Diagnoses of ICD-9.
-pub(super) const ICD9: &str = "icd9";
+pub const ICD9: &str = "icd9";
 /// Diagnoses of ICD-10.
-pub(super) const ICD10: &str = "icd10";
+pub const ICD10: &str = "icd10";
 /// Drugs of ATC.
 pub(super) const ATC: &str = "atc";
 
@@ -52,7 +52,7 @@ pub(super) fn vocabulary(name: &str) -> String {
 }
 
 /// The procedures of a version of ICD.
-pub(super) fn procedures_of(version: &str) -> String {
+pub fn procedures_of(version: &str) -> String {
     format!("{version}proc")
 }
 

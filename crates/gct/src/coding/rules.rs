@@ -1,23 +1,26 @@
 //! Rules that need no file: categories and chapters of ICD, levels of ATC. A rule applies to a code whose
 //! prefix says that it is of the vocabulary, or, without a prefix, to one that has its shape.
 
-use super::Group;
 use super::code::{ATC, ICD9, ICD10, Parts};
+use super::mapping::Group;
 
+/// A rule that puts codes into groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub enum Rule {
     /// The category of a diagnosis: its first three characters, four of an E-code of ICD-9.
     IcdCategory,
+    /// The chapter of a diagnosis.
     IcdChapter,
     /// A level of ATC, by the number of characters that it has.
     Atc(usize),
 }
 
 impl Rule {
-    pub(super) const NAMES: [&str; 7] = ["icd3", "icd_chapter", "atc1", "atc2", "atc3", "atc4", "atc5"];
+    /// The names of all rules.
+    pub const NAMES: [&str; 7] = ["icd3", "icd_chapter", "atc1", "atc2", "atc3", "atc4", "atc5"];
 
     /// The rule of a name, in upper or lower case.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Some(match name.to_lowercase().replace('-', "_").as_str() {
             "icd3" => Rule::IcdCategory,
             "icd_chapter" => Rule::IcdChapter,
@@ -31,7 +34,7 @@ impl Rule {
     }
 
     /// The group of a code, if the rule applies to it.
-    pub(super) fn group(self, code: &str) -> Option<Group> {
+    pub fn group(self, code: &str) -> Option<Group> {
         let parts = Parts::of(code);
         let under_prefix =
             |code: String| Group { code: format!("{}{code}", parts.prefix), description: None };

@@ -1,0 +1,205 @@
+//! Encounters that are in no dataset, as they are recorded: next month's patients. They become encounters of
+//! a run by its own rollups and buckets ([`crate::coding`]).
+//!
+//! ```text
+//! JSON lines   {"encounter_id": "E1", "diagnosis": ["I50.1"], "lab": [{"code": "K", "value": 4.1}]}
+//! events       encounter_id,kind,code,value as CSV or Parquet, a row per recorded code, in any order
+//! ```
+//!
+//! Lines are read one after the other, in bounded memory. Of events, the codes of all encounters are held in
+//! memory as numbers, since rows of an encounter can be anywhere.
+
+mod events;
+mod lines;
+mod source;
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::coding::Coder;
+use crate::error::{Error, Result};
+use crate::infer::Unseen;
+use crate::job::Job;
+use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
+use crate::run::Run;
+use source::Source;
+
+/// Codes of an encounter that are not refused. Attention takes memory by the square of it.
+const MOST_CODES: usize = 4096;
+
+/// Rows between two looks at whether to stop.
+const ROWS: u64 = 1 << 16;
+
+/// Encounters that are in no dataset, with the code ids of a run. Ends after the first error.
+pub struct Incoming<'a> {
+    path: PathBuf,
+    words: Words<'a>,
+    rows: Rows,
+    /// Labels that the run predicts, none of which is known.
+    labels: usize,
+    read: u64,
+    without_codes: u64,
+}
+
+enum Rows {
+    Lines(lines::Lines),
+    Events(std::vec::IntoIter<Encounter>),
+    Ended,
+}
+
+/// What was met in the encounters so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Codes that the run does not know, and how often they were met, of each kind. They are left out.
+    pub unknown: PerKind<Unseen>,
+    /// Encounters without any code that the run knows.
+    pub without_codes: u64,
+}
+
+impl<'a> Incoming<'a> {
+    /// Opens a file: JSON lines, or events as CSV or Parquet, packed by gzip or not. What it is, its first
+    /// bytes tell.
+    ///
+    /// # Errors
+    /// If it cannot be read, is empty, or, of events, if anything in it is wrong; or the job is stopped.
+    pub fn open(run: &'a Run, path: &Path, job: &Job<'_, u64>) -> Result<Self> {
+        Incoming::of(run, path, Source::open(path)?, job)
+    }
+
+    /// Reads something else than a file, which is called so in messages.
+    ///
+    /// # Errors
+    /// As [`Incoming::open`].
+    pub fn read(
+        run: &'a Run,
+        name: &str,
+        reader: impl Read + Send + 'static,
+        job: &Job<'_, u64>,
+    ) -> Result<Self> {
+        let path = Path::new(name);
+        Incoming::of(run, path, Source::of(path, Box::new(reader))?, job)
+    }
+
+    fn of(run: &'a Run, path: &Path, source: Source, job: &Job<'_, u64>) -> Result<Self> {
+        let path = path.to_owned();
+        let mut words = Words::new(run)?;
+        let rows = match source {
+            Source::Lines(reader) => Rows::Lines(lines::Lines::new(reader)),
+            Source::Csv(reader) => Rows::Events(events::of_csv(&path, reader, &mut words, job)?.into_iter()),
+            Source::Parquet(file) => {
+                Rows::Events(events::of_parquet(&path, &file, &mut words, job)?.into_iter())
+            }
+        };
+        let labels = run.settings().task.labels().len();
+        Ok(Incoming { path, words, rows, labels, read: 0, without_codes: 0 })
+    }
+
+    /// What was met so far.
+    pub fn met(&self) -> Met {
+        Met { unknown: self.words.unknown(), without_codes: self.without_codes }
+    }
+
+    /// After the last encounter: refuses a file without any, and one of which the run knows no code.
+    ///
+    /// # Errors
+    /// If it is such a file.
+    pub fn check(&self) -> Result<()> {
+        let met = self.met();
+        let has_unknown = CodeKind::ALL.iter().any(|kind| met.unknown[*kind].occurrences > 0);
+        let problem = match self.read {
+            0 => "it has no encounter",
+            read if read == met.without_codes && has_unknown => "the run knows none of its codes",
+            _ => return Ok(()),
+        };
+        Err(refusal(&self.path, problem))
+    }
+
+    fn next_encounter(&mut self) -> Result<Option<Encounter>> {
+        Ok(match &mut self.rows {
+            Rows::Lines(lines) => lines.next(&self.path, &mut self.words)?,
+            Rows::Events(encounters) => encounters.next(),
+            Rows::Ended => None,
+        })
+    }
+}
+
+impl Iterator for Incoming<'_> {
+    type Item = Result<Encounter>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_encounter();
+        if !matches!(next, Ok(Some(_))) {
+            self.rows = Rows::Ended;
+        }
+        let encounter = match next.transpose()? {
+            Ok(encounter) => encounter,
+            Err(error) => return Some(Err(error)),
+        };
+        self.read += 1;
+        let has_code = CodeKind::ALL.iter().any(|kind| !encounter.codes[*kind].is_empty());
+        self.without_codes += u64::from(!has_code);
+        Some(Ok(Encounter { labels: vec![None; self.labels], ..encounter }))
+    }
+}
+
+fn refusal(path: &Path, problem: impl Into<String>) -> Error {
+    Error::Incoming { path: path.to_owned(), problem: problem.into() }
+}
+
+/// Recorded codes to ids of a run, and those that it does not know.
+struct Words<'a> {
+    run: &'a Run,
+    coder: Option<&'a Coder>,
+    /// What became of each code without a value.
+    met: PerKind<HashMap<String, Option<u32>>>,
+    unknown: PerKind<(HashSet<String>, u64)>,
+}
+
+impl<'a> Words<'a> {
+    fn new(run: &'a Run) -> Result<Self> {
+        let coder = run.coder()?;
+        Ok(Words { run, coder, met: PerKind::default(), unknown: PerKind::default() })
+    }
+
+    /// The id of a recorded code, if the run knows it.
+    ///
+    /// # Errors
+    /// If the run does not know what becomes of values.
+    fn id(&mut self, kind: CodeKind, code: &str, value: Option<f64>) -> Result<Option<u32>> {
+        if value.is_some() && self.coder.is_none() {
+            return Err(Error::NoBuckets { run: self.run.path().to_owned() });
+        }
+        let id = match (value, self.met[kind].get(code)) {
+            (None, Some(id)) => *id,
+            _ => self.run.recorded_id(self.coder, kind, code, value),
+        };
+        if value.is_none() && !self.met[kind].contains_key(code) {
+            self.met[kind].insert(code.to_owned(), id);
+        }
+        if id.is_none() {
+            let (codes, occurrences) = &mut self.unknown[kind];
+            *occurrences += 1;
+            if !codes.contains(code) {
+                codes.insert(code.to_owned());
+            }
+        }
+        Ok(id)
+    }
+
+    fn unknown(&self) -> PerKind<Unseen> {
+        PerKind::from_fn(|kind| {
+            let (codes, occurrences) = &self.unknown[kind];
+            Unseen { codes: codes.len() as u64, occurrences: *occurrences }
+        })
+    }
+}
+
+/// An encounter with its identifiers.
+fn encounter(id: &str, subject: &str, codes: PerKind<Vec<u32>>) -> Encounter {
+    Encounter { id: EncounterId::new(id), subject: SubjectId::new(subject), ..Encounter::new(codes) }
+}
+
+fn too_many() -> String {
+    format!("the encounter has more than {MOST_CODES} codes")
+}
