@@ -215,16 +215,16 @@ fn bad_files_are_refused_with_their_line_or_row() {
         (String::new(), "it is empty"),
         (" \n\n".into(), "it is empty"),
         ("{\"diagnosis\": [\"E11\"]}\nsecret\n".into(), "line 2: it is not one JSON object"),
-        ("{\"diagnosis\": [\"E11\"]} {}\n".into(), "line 1, column 25: it is not one JSON object"),
+        ("{\"diagnosis\": [\"E11\"]} {}\n".into(), "line 1, column 24: it is not one JSON object"),
         ("{\"diagnosis\": \"E11\"}\n".into(), "line 1, column 19: expected an object with `encounter_id`"),
         ("{\"age\": 71}\n".into(), "line 1, column 6: expected an object with `encounter_id`"),
         (
             "{\"diagnosis\": [{\"code\": \"E11\", \"value\": 1}]}\n".into(),
-            "line 1, column 16: expected an object",
+            "line 1, column 15: expected an object",
         ),
         (
             "{\"lab\": [{\"code\": \"K\", \"value\": \"high\"}]}\n".into(),
-            "line 1, column 39: expected an object",
+            "line 1, column 38: expected an object",
         ),
         ("[{\"id\": 1}]\n".into(), "line 1: it is not one JSON object"),
         (

@@ -289,8 +289,14 @@ fn bad_input_gets_one_clear_error() {
             "predict run --out x --min-probability 2",
             "error: setting `min_probability`: 2 is not allowed; expected a number from 0 to 1",
         ),
-        ("embed run --out x.csv", "error: x.csv cannot be written: its name must end in .parquet or .npy\n"),
-        ("predict run --out x.csv", "error: x.csv cannot be written: its name must end in .parquet\n"),
+        (
+            "embed run --out x.txt",
+            "error: x.txt cannot be written: its name must end in .parquet or .csv or .jsonl or .npy\n",
+        ),
+        (
+            "predict run --out x.txt",
+            "error: x.txt cannot be written: its name must end in .parquet or .csv or .jsonl\n",
+        ),
         ("explain run --graph x.png", "error: x.png cannot be written: its name must end in .svg\n"),
         ("explain run --encounter nobody", "error: no encounter of the dataset has this identifier"),
         ("explain run --block 4", "error: --block 4: the model has blocks 1 to 3"),

@@ -57,9 +57,9 @@ pub struct Target<'a> {
     pub format: Option<Format>,
 }
 
-impl<'a> From<(&'a Path, Overwrite)> for Target<'a> {
-    fn from((path, overwrite): (&'a Path, Overwrite)) -> Self {
-        Target { path, overwrite, format: None }
+impl<'a, P: AsRef<Path> + ?Sized> From<(&'a P, Overwrite)> for Target<'a> {
+    fn from((path, overwrite): (&'a P, Overwrite)) -> Self {
+        Target { path: path.as_ref(), overwrite, format: None }
     }
 }
 

@@ -79,9 +79,12 @@ fn codes_buckets_rollups_and_filters_are_those_of_the_other_dataset() {
     // What is made like it is like the first one.
     json(home.path(), "events new.csv --out third --like new");
     assert_eq!(lines(&home.path().join("third")), lines(&new));
-    // By itself, it has other buckets and other codes.
+    // By itself, it has other codes and other buckets: of the values 0.5 and 10, half are up to 0.5.
     json(home.path(), "events new.csv --out alone --lab-bins 2 --rollup diagnosis=icd3");
-    assert_eq!(lines(&home.path().join("alone"))[0], "11 of s11: I10 J45 | aspirin | K//1-of-2 Na");
+    let alone = home.path().join("alone");
+    assert_eq!(lines(&alone)[0], "11 of s11: I10 J45 | aspirin | K//2-of-2 Na//1-of-2");
+    let source = Dataset::open(&alone).unwrap().manifest().source.clone();
+    assert_eq!(source.findings["lab_bounds"], json!({"K": [0.5], "Na": [140.0]}));
 }
 
 #[test]
