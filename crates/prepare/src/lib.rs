@@ -1,7 +1,7 @@
 //! Health records of many sources, as dataset folders of `gct`.
 //!
-//! A source is SQL that one can read: it turns the source's tables into relations: `encounters`, `events` and,
-//! where there is such, `links` of causes and `context`. Everything after that is the same for all:
+//! A source is SQL that one can read: it turns the source's tables into relations: `encounters`, `events`
+//! and, where there is such, `links` of causes and `context`. Everything after that is the same for all:
 //! filtering, vocabularies, buckets of values, true edges, counts, writing. All of it is plans of Apache
 //! DataFusion, whose rows stay in the engine.
 

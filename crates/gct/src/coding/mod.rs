@@ -1,7 +1,7 @@
 //! How recorded codes and values become codes of a vocabulary. A code is first replaced by its group, if its
 //! kind is rolled up; then a value goes into a bucket, which is a code of its own; and a code that is too
 //! rare can stand under one code with all others that are. `gct-prepare` does this with queries, and for an
-//! encounter that is in no dataset a [`Coder`] does the same.
+//! encounter that is in no dataset a `Coder` does the same.
 
 mod buckets;
 mod code;

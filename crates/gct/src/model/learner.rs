@@ -28,7 +28,7 @@ pub struct Learning {
     pub rate: f64,
     /// The largest norm that the gradient may have; a longer one is scaled down to it.
     pub clip: Option<f64>,
-    /// Weight decay: matrices lose this share of themselves, times the learning rate, apart from the gradient.
+    /// Weight decay: matrices lose this share of themselves, times the learning rate, in each step.
     pub weight_decay: f64,
     /// The share of each target that is spread evenly over all answers.
     pub label_smoothing: f64,

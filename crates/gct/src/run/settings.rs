@@ -35,8 +35,8 @@ pub struct Settings {
     /// The share of each target that is spread evenly over all answers; 0 for none.
     #[serde(default)]
     pub label_smoothing: f64,
-    /// The decay, per step, of an exponential moving average of the weights, which is then validated and saved
-    /// instead of the weights of the last step; 0 for none.
+    /// The decay, per step, of an exponential moving average of the weights, which is then validated and
+    /// saved instead of the weights of the last step; 0 for none.
     #[serde(default)]
     pub average: f64,
     /// Steps between validations. Each one is a checkpoint too.

@@ -92,7 +92,7 @@ fn codes_of(kind: CodeKind, code: &Code, bounds: &[f64]) -> Vec<(String, Option<
 }
 
 impl Steps<'_> {
-    /// The buckets of codes of a kind, of the encounters that are alive; those of another dataset, if it decides.
+    /// The buckets of codes of a kind, of the encounters that are alive, or of another dataset if it decides.
     pub(super) async fn buckets(&self, kind: CodeKind, codes: &Numbering) -> Result<Buckets> {
         if let Some(like) = &self.request.like {
             let bounds = codes.codes.iter().map(|code| like.bounds(kind, &code.code));

@@ -126,8 +126,8 @@ impl Steps<'_> {
     }
 }
 
-/// What becomes of the codes of a kind, which have these groups. Codes in no group are called as another dataset
-/// calls them, if one decides.
+/// What becomes of the codes of a kind, which have these groups. Codes in no group are called as another
+/// dataset calls them, if one decides.
 fn roll_up(
     kind: CodeKind,
     unmapped: Unmapped,
