@@ -49,6 +49,7 @@ pub(super) fn run(json_file: Option<&Path>) -> Result<bool> {
 
 /// The tables of the folder `hosp` that have most rows.
 struct Tables {
+    patients: BufWriter<File>,
     admissions: BufWriter<File>,
     diagnoses: BufWriter<File>,
     prescriptions: BufWriter<File>,
@@ -63,6 +64,7 @@ fn write_tables(folder: &Path) -> Result<()> {
         Ok(file)
     };
     let mut tables = Tables {
+        patients: table("patients", "subject_id,gender,anchor_age,anchor_year,anchor_year_group,dod")?,
         admissions: table(
             "admissions",
             "subject_id,hadm_id,admittime,dischtime,deathtime,admission_type,hospital_expire_flag",
@@ -78,7 +80,8 @@ fn write_tables(folder: &Path) -> Result<()> {
     for admission in 0..ADMISSIONS {
         tables.admission(admission, &mut random)?;
     }
-    for mut file in [tables.admissions, tables.diagnoses, tables.prescriptions, tables.labs] {
+    for mut file in [tables.patients, tables.admissions, tables.diagnoses, tables.prescriptions, tables.labs]
+    {
         file.flush()?;
     }
     Ok(())
@@ -88,6 +91,10 @@ impl Tables {
     /// An admission of a few days, and what is recorded in it; a subject has two or three.
     fn admission(&mut self, number: u32, random: &mut Xoshiro256PlusPlus) -> Result<()> {
         let (subject, admission) = (10_000_000 + number * 2 / 5, 20_000_000 + number);
+        if number == 0 || (number - 1) * 2 / 5 < number * 2 / 5 {
+            let (sex, age) = (if random.random_bool(0.5) { 'F' } else { 'M' }, random.random_range(18..=91));
+            writeln!(self.patients, "{subject},{sex},{age},2110,2008 - 2010,")?;
+        }
         // One every 40 days, so that those of a subject do not overlap.
         let start = number % 900 * 40;
         let days = random.random_range(1..20);
