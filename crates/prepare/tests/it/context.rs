@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{json, names, prepare, test_data, write};
 
 /// The context of every encounter of a dataset, by its identifier.
-fn contexts(dataset: &Path) -> Vec<String> {
+pub(super) fn contexts(dataset: &Path) -> Vec<String> {
     let dataset = Dataset::open(dataset).unwrap();
     let codes = &dataset.vocabulary()[CodeKind::Context];
     let encounters = dataset.encounters().unwrap().map(Result::unwrap);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
+use gct::coding::Recorded;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
 use gct::incoming::Incoming;
@@ -11,7 +12,7 @@ use gct::infer::Which;
 use gct::job::Job;
 use gct::metric::Bootstrap;
 use gct::predict::{self, Format, Target, Written};
-use gct::record::CodeKind;
+use gct::record::{CodeKind, PerKind};
 use gct::run::{Run, Settings};
 use gct::train::{self, Execution};
 use serde_json::json;
@@ -33,6 +34,7 @@ fn events() -> String {
         rows +=
             &format!("{head},lab,K,{}\n{head},lab,Na,{}\n", 3.0 + f64::from(visit) / 20.0, 130 + visit % 11);
         rows += &format!("{head},lab,culture,\n{head},context,sex={},\n", visit % 2);
+        rows += &format!("{head},context,bmi,{}\n", 20 + visit % 13);
     }
     rows
 }
@@ -144,7 +146,7 @@ async fn predictions_are_those_of_the_dataset_to_the_bit() {
     // In memory too.
     let first = lines.lines().next().unwrap();
     let line: serde_json::Value = serde_json::from_str(first).unwrap();
-    let mut codes = gct::record::PerKind::<Vec<_>>::default();
+    let mut codes = PerKind::<Vec<_>>::default();
     for kind in CodeKind::ALL {
         let texts = line[kind.name()].as_array().unwrap().iter().map(ToString::to_string);
         let texts: Vec<&'static str> = texts.map(|text| &*text.leak()).collect();
@@ -154,6 +156,19 @@ async fn predictions_are_those_of_the_dataset_to_the_bit() {
     assert!(CodeKind::ALL.iter().all(|kind| unknown[*kind].is_empty()));
     let same = dataset.encounters().unwrap().map(Result::unwrap).find(|known| known.id.as_str() == "v0");
     assert_eq!(encounter.codes, same.unwrap().codes);
+}
+
+#[test]
+fn a_number_of_context_goes_into_the_bucket_of_the_run() {
+    let (_home, run) = home();
+    let bucket = |value: f64| {
+        let mut codes = PerKind::<Vec<Recorded<'_>>>::default();
+        codes.context.push(Recorded { code: "bmi".into(), value: Some(value) });
+        let (encounter, _) = run.recorded(&codes).unwrap();
+        encounter.codes.context.iter().map(|id| run.vocabulary().context[*id as usize].code.clone()).collect()
+    };
+    let (low, high): (Vec<String>, Vec<String>) = (bucket(-5.0), bucket(100.0));
+    assert_eq!((low, high), (vec!["bmi=1-of-4".into()], vec!["bmi=4-of-4".into()]));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
+use super::context::contexts;
 use super::{json, lines, prepare, write};
 
 /// Ten encounters, each with the values 1, 2, 3 and 4 of K, so that the bound of two buckets is 2 on any
@@ -127,6 +128,44 @@ fn what_contradicts_the_other_dataset_is_refused() {
     assert!(problem.ends_with("expected a dataset with codes of these records: it has none"), "{problem}");
 }
 
+#[test]
+fn context_is_that_of_the_other_dataset() {
+    let home = tempfile::tempdir().unwrap();
+    let mut rows = old();
+    for visit in 1..=10 {
+        rows += &format!("{visit},s{visit},context,sex=female,\n{visit},s{visit},context,smoker=yes,\n");
+        (1..=4).for_each(|value| rows += &format!("{visit},s{visit},context,weight,{value}\n"));
+    }
+    let new = "encounter_id,subject_id,kind,code,value\n11,s11,dx,I10,\n11,s11,rx,aspirin,\n\
+        11,s11,context,weight,10\n11,s11,context,sex=male,\n11,s11,context,smoker=yes,\n\
+        12,s12,dx,I10,\n12,s12,rx,aspirin,\n12,s12,context,weight,0.5\n12,s12,context,sex=female,\n";
+    let without = "encounter_id,subject_id,kind,code\n13,s13,dx,I10\n13,s13,rx,aspirin\n";
+    write(home.path(), &[("old.csv", &rows), ("new.csv", new), ("without.csv", without)]);
+    json(home.path(), &format!("events old.csv --out old {FLAGS} --context sex,weight"));
+    let counts = json(home.path(), "events new.csv --out new --like old");
+    // The bound of the old weights is 2; that someone smokes was not asked for, and sex=male is new.
+    let new = home.path().join("new");
+    assert_eq!(contexts(&new), ["11: weight=2-of-2", "12: sex=female, weight=1-of-2"]);
+    assert_eq!((&counts["context_read"], &counts["context_kept"]), (&json!(5), &json!(3)));
+    assert_eq!(counts["context_dropped"], json!({"not_chosen": 1, "unseen_code": 1}));
+    assert_eq!(counts["unseen"]["context"], 1);
+    assert_eq!(counts["unbalanced"], json!([]));
+    assert_eq!(codes(&new, CodeKind::Context), ["sex=female 1", "weight=1-of-2 1", "weight=2-of-2 1"]);
+    let source = Dataset::open(&new).unwrap().manifest().source.clone();
+    assert_eq!(source.settings["context"], json!(["sex", "weight"]));
+    assert_eq!(source.findings["context_bounds"], json!({"weight": [2.0]}));
+    // Records without any are no error, and a choice of their own is.
+    json(home.path(), "events without.csv --out without --like old");
+    assert_eq!(contexts(&home.path().join("without")), ["13: "]);
+    assert_eq!(codes(&home.path().join("without"), CodeKind::Context)[0], "sex=female 0");
+    let refused = prepare(home.path(), "events new.csv --out x --like old --context sex").assert().code(2);
+    let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(
+        said.starts_with("error: option `context`: [\"sex\"] is not allowed; expected [\"sex\", "),
+        "{said}"
+    );
+}
+
 /// Events of 60 encounters, at random: codes that are frequent and rare, in and out of groups, labs with
 /// values and without.
 fn random_events(seed: u64) -> String {
@@ -149,6 +188,7 @@ fn random_events(seed: u64) -> String {
         }
         if random.random_bool(0.5) {
             add("context", format!("sex={}", random.random_range(0..2)), String::new());
+            add("context", "weight".into(), random.random_range(50..90).to_string());
         }
     }
     rows
@@ -177,6 +217,7 @@ fn a_dataset_is_like_itself() {
         let second = json(home.path(), "events e.csv --out second --like first");
         let [one, two] = ["first", "second"].map(|name| home.path().join(name));
         assert_eq!(lines(&one), lines(&two), "{flags}");
+        assert_eq!(contexts(&one), contexts(&two), "{flags}");
         for kind in CodeKind::ALL {
             assert_eq!(codes(&one, kind), codes(&two, kind), "{flags}");
         }
@@ -184,7 +225,8 @@ fn a_dataset_is_like_itself() {
         assert_eq!(first["events_kept"], second["events_kept"], "{flags}");
         assert_eq!(second["unbalanced"], json!([]));
         let findings = |path: &Path| Dataset::open(path).unwrap().manifest().source.findings.clone();
-        assert_eq!(findings(&one)["lab_bounds"], findings(&two)["lab_bounds"]);
-        assert_eq!(findings(&one)["rollups"], findings(&two)["rollups"]);
+        for name in ["lab_bounds", "context_bounds", "rollups"] {
+            assert_eq!(findings(&one)[name], findings(&two)[name], "{flags}");
+        }
     }
 }

@@ -434,6 +434,10 @@ async fn parents_of_codes_are_read() {
             "treatment": {"RxNorm/1": "ATC/C07AB02", "RxNorm/2": "ATC/C07AB02"},
         })
     );
+    // What was written down is enough for other records.
+    let like = json(home.path(), "meds in/data.csv --out like --like data");
+    assert_eq!(lines(&home.path().join("like")), found);
+    assert_eq!((&like["rollups"][0]["codes_mapped"], &like["rollups"][0]["ties"]), (&json!(2), &json!(null)));
     let (found, counts) = rolled("--rollup treatment=first_parent");
     assert!(found[0].ends_with("| ATC/C07AB02 | "), "{found:?}");
     assert_eq!(counts[0]["ties"], 1);

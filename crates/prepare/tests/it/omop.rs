@@ -352,6 +352,9 @@ fn drugs_become_their_nearest_ancestors_of_a_class() {
         mapping("--rollup treatment=ancestors:Ingredient"),
         json!({"treatment": {"RxNorm:161": "RxNorm:161", "RxNorm:313782": "RxNorm:161", "RxNorm:993837": "RxNorm:161"}})
     );
+    let all = lines(&home.path().join("data"));
+    json(home.path(), "omop cdm --out like --like data");
+    assert_eq!(lines(&home.path().join("like")), all);
     // Each code is in one encounter only, and must not be disclosed, though the group is in two.
     assert_eq!(mapping("--rollup treatment=ancestors:Ingredient --min-count 2"), json!({"treatment": {}}));
     // The codes of the source have no ancestors of their own.
