@@ -186,10 +186,12 @@ fn context_is_one_more_list_of_codes() {
 fn values_go_into_the_buckets_of_the_run() {
     let home = tempfile::tempdir().unwrap();
     let served = Served::with(run_with_context(home.path()), |_| {}, None);
+    // A lab is connected with the visit by way of a treatment.
+    let encounter = |labs: Value| json!({"diagnosis": ["fever"], "treatment": ["rest"], "lab": labs});
     let asked = json!({"encounters": [
-        {"diagnosis": ["fever"], "lab": [{"code": "K", "value": 4}]},
-        {"diagnosis": ["fever"], "lab": ["K//1-of-2"]},
-        {"diagnosis": ["fever"], "lab": [{"value": 4.01, "code": "K"}, {"code": "Na", "value": 140}]},
+        encounter(json!([{"code": "K", "value": 4}])),
+        encounter(json!(["K//1-of-2"])),
+        encounter(json!([{"value": 4.01, "code": "K"}, {"code": "Na", "value": 140}])),
     ]});
     let answer = served.client().post("/v1/predict", &asked);
     let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
