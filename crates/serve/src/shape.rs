@@ -6,7 +6,7 @@ use gct::coding::Recorded;
 use gct::graph::{self, NodeKind};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Encounters to ask about.
@@ -51,7 +51,7 @@ struct CodeOrValue;
 impl PartialSchema for CodeOrValue {
     fn schema() -> RefOr<Schema> {
         let text = || ObjectBuilder::new().schema_type(Type::String);
-        let number = ObjectBuilder::new().schema_type(Type::Number);
+        let number = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Number, Type::Null]));
         let valued = ObjectBuilder::new()
             .property("code", text())
             .property("value", number)
