@@ -6,18 +6,21 @@ import subprocess
 
 import numpy as np
 import pytest
+from sklearn.calibration import _SigmoidCalibration
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import accuracy_score, average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 BINS = 10
 
 
-def figures(tmp_path, scores, labels, subjects, replicates=20, seed=0):
+def measured(tmp_path, scores, labels, subjects, replicates=20, seed=0, other=None):
     assert scores.dtype == np.float32
     file = tmp_path / "examples.json"
     file.write_text(
         json.dumps(
             {
                 "scores": scores.tolist(),
+                "other": None if other is None else other.tolist(),
                 "labels": labels.tolist(),
                 "subjects": subjects.tolist(),
                 "bootstrap": {"replicates": replicates, "seed": seed},
@@ -25,7 +28,11 @@ def figures(tmp_path, scores, labels, subjects, replicates=20, seed=0):
         )
     )
     run = subprocess.run([os.environ["GCT_METRICS"], file], check=True, stdout=subprocess.PIPE)
-    printed = json.loads(run.stdout)
+    return json.loads(run.stdout)
+
+
+def figures(*arguments, **options):
+    printed = measured(*arguments, **options)
     return printed["areas"] | printed["predictions"]
 
 
@@ -102,3 +109,39 @@ def test_undefined_is_null(tmp_path):
     got = figures(tmp_path, np.zeros(2, np.float32), np.array([False, False]), np.array([0, 1]))
     assert got["aucpr"] == got["auroc"] == {"value": None, "interval": None}
     assert got["accuracy"] == {"value": 1.0, "interval": [1.0, 1.0]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("levels", [1, 20])
+@pytest.mark.parametrize("count", [30, 1000])
+def test_calibration_is_that_of_scikit_learn(tmp_path, seed, levels, count):
+    scores, labels, subjects = examples(seed, count, 10, levels)
+    platt, isotonic = measured(tmp_path, scores, labels, subjects)["calibration"]
+    theirs = _SigmoidCalibration().fit(scores.astype(np.float64), labels)
+    assert platt["platt"]["slope"] == pytest.approx(-theirs.a_, rel=1e-4)
+    assert platt["platt"]["intercept"] == pytest.approx(-theirs.b_, abs=1e-4)
+    # As if there were one more positive below all others, and one more negative above.
+    x = np.concatenate([[scores.min() - 1], scores, [scores.max() + 1]]).astype(np.float64)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(x, np.concatenate([[1], labels, [0]]))
+    knots = isotonic["isotonic"]
+    at = np.linspace(scores.min(), scores.max(), 200)
+    ours = np.interp(at, knots["logits"], knots["probabilities"])
+    assert ours == pytest.approx(theirs.predict(at), rel=0, abs=1e-6)
+
+
+def test_differences_are_those_of_the_same_resampled_subjects(tmp_path):
+    scores, labels, who = examples(2, 600, 40, 20)
+    noise = np.random.default_rng(3).normal(size=600)
+    other = (0.7 * scores + 0.3 * noise).astype(np.float32)
+    auroc, loss = measured(tmp_path, scores, labels, who, replicates=4000, other=other)["differences"]
+    random = np.random.default_rng(0)
+    replicates = []
+    for _ in range(1000):
+        weights = np.bincount(random.integers(0, 40, 40), minlength=40)[who]
+        own, theirs = (expected(of, labels, weights) for of in (scores, other))
+        replicates.append([theirs[name] - own[name] for name in ("auroc", "log_loss")])
+    for ours, drawn in zip((auroc, loss), np.transpose(replicates)):
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        assert ours["of"]["interval"] == pytest.approx([low, high], rel=0, abs=0.1 * (high - low))
+        sides = min((drawn <= 0).mean(), (drawn >= 0).mean())
+        assert ours["p"] == pytest.approx(2 * sides, abs=0.05)

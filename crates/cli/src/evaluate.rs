@@ -7,7 +7,7 @@ use gct::metric::{Bootstrap, Estimate, Scores};
 use gct::run::Run;
 use serde_json::{Value, json};
 
-use crate::selection::{self, SelectionArguments, TestArguments};
+use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, score, visible};
 
 /// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     test: TestArguments,
 
+    #[command(flatten)]
+    raw: RawArguments,
+
     /// Bootstrap replicates for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
     bootstrap: u32,
@@ -38,6 +41,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.selection.open()?;
+    let run = arguments.raw.of(run);
     let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
     let bar = selection::progress(&run, &dataset, which, "evaluating encounters", quiet);
     let evaluation =
@@ -57,6 +61,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         count(evaluation.encounters),
         evaluation.split
     );
+    if let Some(method) = evaluation.calibrated {
+        text += &format!("calibrated by {method}\n");
+    }
     text += &selection::left_out(evaluation.left_out, evaluation.unseen, evaluation.overlap);
     text += &format!("\n{}", table(&evaluation.scores));
     for (label, scores) in &evaluation.labels {
@@ -104,6 +111,7 @@ pub(crate) fn report(run: &Run, evaluation: &Evaluation) -> Value {
     let mut report = json!({
         "task": settings.task.to_string(),
         "model": settings.model.name(),
+        "calibrated": evaluation.calibrated,
         "split": evaluation.split,
         "encounters": evaluation.encounters,
         "left_out": evaluation.left_out,

@@ -10,7 +10,7 @@ use gct::question::{Question, TableOptions};
 use serde_json::json;
 
 use crate::output::RowsFile;
-use crate::selection::{self, SelectionArguments, TestArguments};
+use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, refusal, visible};
 
 /// Write the predictions of a run as Parquet, CSV or JSON lines
@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     test: TestArguments,
+
+    #[command(flatten)]
+    raw: RawArguments,
 
     #[command(flatten)]
     output: RowsFile,
@@ -137,6 +140,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Predicted> {
     let (run, dataset, which) = arguments.selection.open()?;
+    let run = arguments.raw.of(run);
     let options = arguments.options(&run.settings().task)?;
     let bar = selection::progress(&run, &dataset, which, "predicting encounters", quiet);
     let test_set = arguments.test.of(which);
@@ -151,7 +155,7 @@ fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Predicted> {
 
 fn of_file(arguments: &Arguments, file: &Path, quiet: bool) -> Result<Predicted> {
     arguments.test.refuse_for_file()?;
-    let run = arguments.selection.run()?;
+    let run = arguments.raw.of(arguments.selection.run()?);
     let options = arguments.options(&run.settings().task)?;
     let bar = terminal::progress(0, "predicting encounters", quiet);
     let written = arguments.output.with_target(|target| {

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::batch::Example;
+use crate::calibration::{Calibration, Method};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
@@ -32,6 +33,8 @@ pub struct Evaluation {
     pub unseen: Unseen,
     /// Encounters of other data whose subjects the run learned from.
     pub overlap: Overlap,
+    /// How the probabilities of labels are calibrated, if they are.
+    pub calibrated: Option<Method>,
     /// The metrics.
     pub scores: Scores,
     /// The metrics of each label, if there are several.
@@ -108,7 +111,8 @@ impl Run {
         let mut sums = Sums::new(predictor.question());
         sums.add(&predictor, &samples, &mut None)?;
         let left_out = (encounters.len() - samples.len()) as u64;
-        Ok(Evaluation { left_out, ..sums.finish(predictor.question(), GIVEN, bootstrap)? })
+        let calibrated = self.calibration()?.map(Calibration::method);
+        Ok(Evaluation { left_out, calibrated, ..sums.finish(predictor.question(), GIVEN, bootstrap)? })
     }
 }
 
@@ -151,7 +155,8 @@ pub(crate) fn with(
     )?;
     let overlap = reader.overlap()?;
     let evaluation = sums.finish(question, which.name(), bootstrap)?;
-    Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, ..evaluation })
+    let calibrated = run.calibration()?.map(Calibration::method);
+    Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, calibrated, ..evaluation })
 }
 
 /// What an evaluation adds up.
@@ -198,6 +203,7 @@ impl Sums {
             left_out: 0,
             unseen: Unseen::default(),
             overlap: Overlap::default(),
+            calibrated: None,
             scores,
             labels,
             structure: self.structures.finish(),

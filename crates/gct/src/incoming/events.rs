@@ -174,7 +174,7 @@ pub(super) fn of_csv(
 }
 
 /// What is between the columns: a comma, unless the first line has none.
-fn delimiter(reader: &mut Reader) -> std::io::Result<u8> {
+pub(super) fn delimiter(reader: &mut Reader) -> std::io::Result<u8> {
     let found = reader.fill_buf()?;
     let line = found.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let has = |byte: &u8| line.contains(byte);
@@ -182,7 +182,7 @@ fn delimiter(reader: &mut Reader) -> std::io::Result<u8> {
 }
 
 /// Reads a row; whether there is one.
-fn read_record(
+pub(super) fn read_record(
     path: &Path,
     number: u64,
     reader: &mut csv::Reader<impl Read>,
@@ -243,7 +243,7 @@ fn check_types(path: &Path, batch: &RecordBatch, positions: &Positions) -> Resul
 }
 
 /// A text, or a number as text.
-fn text(column: &dyn Array, row: usize) -> Option<Cow<'_, str>> {
+pub(super) fn text(column: &dyn Array, row: usize) -> Option<Cow<'_, str>> {
     if column.is_null(row) {
         return None;
     }
@@ -261,7 +261,7 @@ fn text(column: &dyn Array, row: usize) -> Option<Cow<'_, str>> {
 }
 
 /// A number, or a text that is one.
-fn value(column: &dyn Array, row: usize) -> Result<Option<f64>, ()> {
+pub(super) fn value(column: &dyn Array, row: usize) -> Result<Option<f64>, ()> {
     if column.is_null(row) {
         return Ok(None);
     }

@@ -11,6 +11,7 @@
 
 mod events;
 mod lines;
+mod predictions;
 mod source;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +24,7 @@ use crate::infer::Unseen;
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use crate::run::Run;
+pub(crate) use predictions::Predictions;
 use source::Source;
 
 /// Codes of an encounter that are not refused. Attention takes memory by the square of it.

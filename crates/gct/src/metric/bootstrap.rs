@@ -32,25 +32,17 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// The interval of each statistic.
+    /// What each replicate gives for each statistic; none with fewer than two subjects.
     ///
-    /// `subjects` are those that have examples, ascending. `statistics` is told how often each was drawn.
-    pub(super) fn intervals<const N: usize>(
-        &self,
-        subjects: &[u32],
-        statistics: impl Fn(&[u32]) -> [Option<f64>; N] + Sync,
-    ) -> [Option<[f64; 2]>; N] {
-        self.intervals_together(subjects, |times| [statistics(times.as_flattened())])
-    }
-
-    /// The same for statistics that are computed of several replicates at a time.
-    pub(super) fn intervals_together<const N: usize, const R: usize>(
+    /// `subjects` are those that have examples, ascending. `statistics` is told how often each was drawn, in
+    /// several replicates at a time.
+    pub(super) fn replicates<const N: usize, const R: usize>(
         &self,
         subjects: &[u32],
         statistics: impl Fn(&[[u32; R]]) -> [[Option<f64>; N]; R] + Sync,
-    ) -> [Option<[f64; 2]>; N] {
+    ) -> [Vec<Option<f64>>; N] {
         if subjects.len() < 2 {
-            return [None; N];
+            return std::array::from_fn(|_| Vec::new());
         }
         let draw = |first: u32| {
             let mut times = vec![[0; R]; once_each(subjects).len()];
@@ -63,7 +55,7 @@ impl Bootstrap {
             (0..self.replicates).into_par_iter().step_by(R).map(|first| statistics(&draw(first))).collect();
         // The last group may have drawn more than there are.
         let replicates = &groups.as_flattened()[..self.replicates as usize];
-        std::array::from_fn(|n| self.interval(replicates.iter().filter_map(|of| of[n]).collect()))
+        std::array::from_fn(|n| replicates.iter().map(|of| of[n]).collect())
     }
 
     /// Tells which subjects are drawn.
@@ -74,14 +66,16 @@ impl Bootstrap {
             drawn(subjects[rng.random_range(0..subjects.len())] as usize);
         }
     }
+}
 
-    fn interval(&self, mut defined: Vec<f64>) -> Option<[f64; 2]> {
-        if defined.is_empty() || 2 * defined.len() < self.replicates as usize {
-            return None;
-        }
-        defined.sort_unstable_by(f64::total_cmp);
-        Some(ENDS.map(|share| percentile(&defined, share)))
+/// The middle 95 % of the replicates that are defined, unless these are too few.
+pub(super) fn interval(replicates: &[Option<f64>]) -> Option<[f64; 2]> {
+    let mut defined: Vec<f64> = replicates.iter().flatten().copied().collect();
+    if defined.is_empty() || 2 * defined.len() < replicates.len() {
+        return None;
     }
+    defined.sort_unstable_by(f64::total_cmp);
+    Some(ENDS.map(|share| percentile(&defined, share)))
 }
 
 /// Every subject drawn once: no resampling at all.
@@ -149,17 +143,20 @@ mod tests {
 
     #[test]
     fn undefined_replicates_are_left_out_until_they_are_too_many() {
-        let defined = |count: u32| (0..count).map(f64::from).collect();
-        let bootstrap = Bootstrap { replicates: 10, seed: 0 };
-        assert_eq!(bootstrap.interval(defined(4)), None);
-        assert_eq!(bootstrap.interval(defined(5)), Some([0.1, 3.9]));
-        assert_eq!(Bootstrap { replicates: 0, seed: 0 }.interval(vec![]), None);
+        let defined =
+            |count: u32| interval(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|n| (n < count).then_some(n.into())));
+        assert_eq!(defined(4), None);
+        assert_eq!(defined(5), Some([0.1, 3.9]));
+        assert_eq!(interval(&[]), None);
     }
 
     #[test]
     fn one_subject_has_no_interval() {
-        assert_eq!(BOOTSTRAP.intervals(&[], |_| [Some(1.0)]), [None]);
-        assert_eq!(BOOTSTRAP.intervals(&[7], |_| [Some(1.0)]), [None]);
-        assert_eq!(BOOTSTRAP.intervals(&[7, 9], |_| [Some(1.0)]), [Some([1.0, 1.0])]);
+        let of = |subjects: &[u32]| {
+            BOOTSTRAP.replicates::<1, 1>(subjects, |_| [[Some(1.0)]]).map(|of| interval(&of))
+        };
+        assert_eq!(of(&[]), [None]);
+        assert_eq!(of(&[7]), [None]);
+        assert_eq!(of(&[7, 9]), [Some([1.0, 1.0])]);
     }
 }

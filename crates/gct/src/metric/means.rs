@@ -1,7 +1,7 @@
 //! Means over examples. They are kept as sums per subject, so that a replicate need not look at the examples.
 
-use super::Estimate;
 use super::bootstrap::{Bootstrap, once_each};
+use super::{Estimate, Replicated};
 
 /// The mean of a number that each example has, such as being right (0 or 1) or a log loss.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,12 @@ impl Means {
 
     /// The mean over examples. Undefined without any.
     pub fn estimate(&self, bootstrap: &Bootstrap) -> Estimate {
-        self.0.estimate(bootstrap, |[mean]| *mean)
+        self.replicated(bootstrap).estimate()
+    }
+
+    /// The same with its replicates.
+    pub fn replicated(&self, bootstrap: &Bootstrap) -> Replicated {
+        self.0.replicated(bootstrap, |[mean]| *mean)
     }
 }
 
@@ -54,15 +59,15 @@ impl<const N: usize> Sums<N> {
     }
 
     /// A statistic of the means over examples.
-    pub(super) fn estimate(
+    pub(super) fn replicated(
         &self,
         bootstrap: &Bootstrap,
         statistic: impl Fn(&[f64; N]) -> f64 + Sync,
-    ) -> Estimate {
+    ) -> Replicated {
         let statistic = |times: &[u32]| self.means(times).map(|means| statistic(&means));
         let subjects = self.subjects();
-        let [interval] = bootstrap.intervals(&subjects, |times| [statistic(times)]);
-        Estimate { value: statistic(&once_each(&subjects)), interval }
+        let [replicates] = bootstrap.replicates(&subjects, |times| [[statistic(times.as_flattened())]]);
+        Replicated { value: statistic(&once_each(&subjects)), replicates }
     }
 
     /// Those that have examples.

@@ -8,6 +8,8 @@
 //! | `CurveTally` | logits of yes or no | precision-recall, ROC and calibration curves |
 //! | `Means` | any number per example | its mean, with an interval |
 //! | `kl`, `entropy` | rows of attention | how far apart, how spread out; in nats |
+//! | `logit_line` | logits and targets | the logistic regression of the one on the other: slope and intercept |
+//! | `Replicated` | the replicates of a metric | its interval; the difference of two, with a p value |
 //! | `paired` | differences over splits | whether one model is better than another |
 //!
 //! Undefined is `None`, never a stand-in. What an interval says is told at `Bootstrap`.
@@ -16,19 +18,23 @@ use serde::{Deserialize, Serialize};
 
 mod bootstrap;
 mod curves;
+mod logistic;
 mod means;
 mod paired;
 mod predictions;
 mod ranking;
+mod replicated;
 mod rows;
 mod subject_ranking;
 
 pub use bootstrap::Bootstrap;
 pub use curves::{CalibrationBin, CurveTally, Curves};
+pub use logistic::{LogitLine, logit_line};
 pub use means::Means;
 pub use paired::{Difference, SIGNIFICANT, paired};
 pub use predictions::{PredictionEstimates, Predictions, log_loss};
 pub use ranking::{Areas, Ranking};
+pub use replicated::Replicated;
 pub use rows::{entropy, kl};
 pub use subject_ranking::{AreaEstimates, Scored, SubjectRanking};
 

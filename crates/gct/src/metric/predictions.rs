@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::means::{Means, Sums};
-use super::{Bootstrap, Estimate};
+use super::{Bootstrap, Estimate, Replicated};
 
 /// Bins of equal width, [0, 0.1), [0.1, 0.2), ..., [0.9, 1].
 const BINS: usize = 10;
@@ -54,15 +54,21 @@ impl Predictions {
 
     /// All estimates.
     pub fn estimates(&self, bootstrap: &Bootstrap) -> PredictionEstimates {
-        PredictionEstimates {
-            accuracy: self.right.estimate(bootstrap),
-            log_loss: self.log_loss.estimate(bootstrap),
-            brier_score: self.squared_error.estimate(bootstrap),
-            // A bin's distance times its share of the examples is its excess per example of all bins.
-            calibration_error: self
-                .excess
-                .estimate(bootstrap, |excess| excess.iter().map(|of| of.abs()).sum()),
-        }
+        let [accuracy, log_loss, brier_score, calibration_error] =
+            self.replicated(bootstrap).map(|metric| metric.estimate());
+        PredictionEstimates { accuracy, log_loss, brier_score, calibration_error }
+    }
+
+    /// The same with their replicates, in the order of [`PredictionEstimates`].
+    pub fn replicated(&self, bootstrap: &Bootstrap) -> [Replicated; 4] {
+        // A bin's distance times its share of the examples is its excess per example of all bins.
+        let distance = |excess: &[f64; BINS]| excess.iter().map(|of| of.abs()).sum();
+        [
+            self.right.replicated(bootstrap),
+            self.log_loss.replicated(bootstrap),
+            self.squared_error.replicated(bootstrap),
+            self.excess.replicated(bootstrap, distance),
+        ]
     }
 }
 

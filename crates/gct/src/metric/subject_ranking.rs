@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
 use super::bootstrap::{Bootstrap, once_each};
 use super::ranking::{Areas, Curve};
+use super::{Estimate, Replicated};
 
 /// Replicates that are computed in one walk: it takes hardly longer than for one, since examples are many and
 /// far from each other in memory.
@@ -49,19 +49,25 @@ impl SubjectRanking {
         self.scored.push(scored);
     }
 
-    /// Sorts once, walks down the scores once for several replicates.
-    pub fn estimates(mut self, bootstrap: &Bootstrap) -> AreaEstimates {
+    /// Both areas.
+    pub fn estimates(self, bootstrap: &Bootstrap) -> AreaEstimates {
+        let [aucpr, auroc] = self.replicated(bootstrap).map(|area| area.estimate());
+        AreaEstimates { aucpr, auroc }
+    }
+
+    /// The same with their replicates. Sorts once, walks down the scores once for several replicates.
+    pub fn replicated(mut self, bootstrap: &Bootstrap) -> [Replicated; 2] {
         self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
         let subjects = self.subjects();
         let once: Vec<[u32; 1]> = once_each(&subjects).into_iter().map(|times| [times]).collect();
         let [Areas { aucpr, auroc }] = self.areas(&once);
-        let [aucpr_interval, auroc_interval] = bootstrap.intervals_together(&subjects, |times| {
+        let [aucpr_replicates, auroc_replicates] = bootstrap.replicates(&subjects, |times| {
             self.areas::<TOGETHER>(times).map(|Areas { aucpr, auroc }| [aucpr, auroc])
         });
-        AreaEstimates {
-            aucpr: Estimate { value: aucpr, interval: aucpr_interval },
-            auroc: Estimate { value: auroc, interval: auroc_interval },
-        }
+        [
+            Replicated { value: aucpr, replicates: aucpr_replicates },
+            Replicated { value: auroc, replicates: auroc_replicates },
+        ]
     }
 
     /// Those that have examples, ascending.

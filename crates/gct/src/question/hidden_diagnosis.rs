@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::answer::{Answer, Prediction, largest, softmax};
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
-use crate::metric::{Bootstrap, Means, Scores};
+use crate::metric::{Bootstrap, Means, Replicated};
 use crate::record::{Encounter, Vocabulary};
 use crate::sample::Sample;
 
@@ -91,11 +91,8 @@ impl Tally {
         self.loss.add(class_loss(logits, truth), subject);
     }
 
-    pub(super) fn scores(&self, bootstrap: &Bootstrap) -> Scores {
-        Scores(vec![
-            ("accuracy", self.right.estimate(bootstrap)),
-            ("log_loss", self.loss.estimate(bootstrap)),
-        ])
+    pub(super) fn replicated(&self, bootstrap: &Bootstrap) -> Vec<(&'static str, Replicated)> {
+        vec![("accuracy", self.right.replicated(bootstrap)), ("log_loss", self.loss.replicated(bootstrap))]
     }
 }
 

@@ -41,7 +41,7 @@ pub use hidden_diagnosis::Hide;
 pub use labels::Labels;
 pub(crate) use table::Table;
 pub use table::TableOptions;
-pub(crate) use tally::Tally;
+pub(crate) use tally::{Metrics, Tally};
 
 /// What is asked of a model. Its text form is the name of the task.
 ///

@@ -21,6 +21,7 @@ pub use html::{Page, html, page};
 pub use links::CodeLink;
 pub use map::Map;
 
+use crate::calibration::Method;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
@@ -112,6 +113,8 @@ pub struct RunReport {
     model: &'static str,
     task: String,
     asks: &'static str,
+    /// How the probabilities of labels are calibrated, if they are.
+    calibrated: Option<Method>,
     part: &'static str,
     data: About,
     settings: Vec<(String, String)>,
@@ -292,6 +295,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         model: settings.model.name(),
         task: settings.task.to_string(),
         asks: settings.task.page_kind(),
+        calibrated: evaluation.calibrated,
         part: evaluation.split,
         data: about(looked, &evaluation, min_cell),
         settings: flat(&overrides::table(settings)),
