@@ -113,20 +113,21 @@ fn check_number(arguments: &Arguments, outside: usize) -> Result<()> {
     }
 }
 
-/// Names and files of predictions.
+/// The name and the file of each `NAME=FILE`.
 fn outside(given: &[String]) -> Result<Vec<Outside<'_>>> {
-    let one = |given: &'_ String| -> Result<Outside<'_>> {
-        match given.split_once('=') {
-            Some((name, file)) if !name.is_empty() && !file.is_empty() => {
-                Ok(Outside { name, file: Path::new(file) })
-            }
-            _ => Err(refusal(
-                format!("--predictions {}: expected NAME=FILE", visible(given)),
-                "say what they are called: --predictions lightgbm=FILE",
-            )),
+    given.iter().map(|given| named_file(given)).collect()
+}
+
+fn named_file(given: &str) -> Result<Outside<'_>> {
+    match given.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+            Ok(Outside { name, file: Path::new(file) })
         }
-    };
-    given.iter().map(one).collect()
+        _ => Err(refusal(
+            format!("--predictions {}: expected NAME=FILE", visible(given)),
+            "say what they are called: --predictions lightgbm=FILE",
+        )),
+    }
 }
 
 fn text(comparison: &Comparison, task: &Question) -> String {
