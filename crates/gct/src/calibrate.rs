@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::infer::{Predictor, Reader, Training, Which, in_rounds};
 use crate::job::Job;
-use crate::metric::{Bootstrap, Predictions, logit_line};
+use crate::metric::{Bootstrap, Draws, Predictions, Scored, SubjectRanking};
 use crate::question::Question;
 use crate::run::Run;
 use crate::split::SplitPart;
@@ -20,28 +20,28 @@ pub struct Quality {
     pub log_loss: Option<f64>,
     /// The squared difference of the probability and what happened, in the mean.
     pub brier_score: Option<f64>,
-    /// The slope of a logistic regression of what happened on the logit: below 1, the model is too sure.
+    /// The calibration slope: below 1, the model is too sure.
     pub slope: Option<f64>,
-    /// Its intercept.
+    /// Calibration in the large: below 0, probabilities are too high.
     pub intercept: Option<f64>,
 }
 
 impl Quality {
     fn of(examples: &[(f32, bool)], map: impl Fn(f32) -> f32) -> Self {
-        let mut predictions = Predictions::default();
-        let mut pairs = Vec::with_capacity(examples.len());
+        let (mut ranking, mut predictions) = (SubjectRanking::default(), Predictions::default());
         for &(logit, positive) in examples {
-            let logit = f64::from(map(logit));
-            predictions.add(logit, positive, 0);
-            pairs.push((logit, f64::from(u8::from(positive))));
+            let score = map(logit);
+            ranking.add(Scored { score, positive, subject: 0 });
+            predictions.add(score.into(), positive, 0);
         }
-        let (line, estimates) =
-            (logit_line(&pairs), predictions.estimates(&Bootstrap { replicates: 0, seed: 0 }));
+        let bootstrap = Bootstrap { replicates: 0, seed: 0 };
+        let [slope, intercept] = ranking.sorted().recalibration(&Draws::new(bootstrap, vec![0]));
+        let estimates = predictions.estimates(&bootstrap);
         Quality {
             log_loss: estimates.log_loss.value,
             brier_score: estimates.brier_score.value,
-            slope: line.map(|line| line.slope),
-            intercept: line.map(|line| line.intercept),
+            slope: slope.value,
+            intercept: intercept.value,
         }
     }
 }

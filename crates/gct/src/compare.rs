@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::incoming::Predictions;
 use crate::infer::{Predictor, Reader, TestSet, Which, in_rounds};
 use crate::job::Job;
-use crate::metric::{Bootstrap, Replicated};
+use crate::metric::{Bootstrap, Estimate, Replicated};
 use crate::overrides;
-use crate::question::{Metrics, Question, Tally};
+use crate::question::{Question, Replicates, Tally};
 use crate::record::SubjectId;
 use crate::run::Run;
 use crate::sample::Sample;
@@ -132,8 +132,8 @@ pub fn run(
     let predictions = (outside.iter())
         .map(|outside| Predictions::open(outside.file, &asked.labels, job))
         .collect::<Result<Vec<_>>>()?;
-    let mut compared: Vec<Compared> = Vec::new();
-    let (mut first, mut done): (Option<(Encounters, Measured)>, u64) = (None, 0);
+    let mut told: Vec<Compared> = Vec::new();
+    let (mut first, mut done): (Option<(Encounters, Vec<Replicates>)>, u64) = (None, 0);
     for one in runs {
         let before = done;
         let job = job.inner(|now| Some(before + now));
@@ -142,12 +142,12 @@ pub fn run(
             encounters.check(expected).map_err(|problem| not_comparable(reference, &one.name, problem))?;
         }
         done += encounters.count;
-        let measured = Measured::of(tally, &bootstrap);
+        let measured = tally.replicated(bootstrap);
         let (model, calibrated) = (one.run.settings().model.name(), one.run.calibration()?);
-        compared.push(Compared {
+        told.push(Compared {
             model: Some(model),
             calibrated: calibrated.map(|calibration| calibration.method()),
-            ..measured.compared(&one.name, first.as_ref().map(|(_, reference)| reference))
+            ..compared(&one.name, &measured, first.as_ref().map(|(_, reference)| reference.as_slice()))
         });
         first.get_or_insert((encounters, measured));
     }
@@ -155,14 +155,14 @@ pub fn run(
     for (outside, predictions) in outside.iter().zip(&predictions) {
         let tally = encounters.tally(&asked, predictions);
         let tally = tally.map_err(|problem| not_comparable(reference, outside.name, problem))?;
-        compared.push(Measured::of(tally, &bootstrap).compared(outside.name, Some(&measured)));
+        told.push(compared(outside.name, &tally.replicated(bootstrap), Some(&measured)));
     }
     Ok(Comparison {
         split: test_set.which.name(),
         encounters: encounters.count,
         subjects: encounters.subjects,
         replicates: bootstrap.replicates,
-        runs: compared,
+        runs: told,
     })
 }
 
@@ -254,7 +254,7 @@ impl Asked {
         )?;
         reader.overlap()?;
         let Asking { mut encounters, tally, .. } = asking;
-        encounters.subjects = tally.subjects();
+        encounters.subjects = tally.subjects().into();
         match encounters.count {
             0 => Err(question.no_answers(which.name())),
             _ => Ok((encounters, tally)),
@@ -380,46 +380,35 @@ impl Encounters {
     }
 }
 
-/// The metrics of one run.
-struct Measured {
-    all: Metrics,
-    labels: Vec<(String, Metrics)>,
-}
-
-impl Measured {
-    fn of(tally: Tally, bootstrap: &Bootstrap) -> Self {
-        let (all, labels) = tally.replicated(bootstrap);
-        Measured { all, labels }
-    }
-
-    /// Beside the reference, unless it is the reference.
-    fn compared(&self, name: &str, reference: Option<&Measured>) -> Compared {
-        let label = |(at, (label, own)): (usize, &(String, Metrics))| LabelComparison {
-            label: label.clone(),
-            metrics: metrics(own, reference.map(|reference| &reference.labels[at].1)),
-        };
-        Compared {
-            name: name.into(),
-            model: None,
-            calibrated: None,
-            metrics: metrics(&self.all, reference.map(|reference| &reference.all)),
-            labels: self.labels.iter().enumerate().map(label).collect(),
-        }
+/// What is told of a run, beside the reference unless it is that.
+fn compared(name: &str, own: &[Replicates], reference: Option<&[Replicates]>) -> Compared {
+    let metrics = |at: usize| metrics(&own[at], reference.map(|reference| &reference[at]));
+    let label = |at: usize| {
+        let label = own[at].series.clone().expect("all but the first are of a label");
+        LabelComparison { label, metrics: metrics(at) }
+    };
+    Compared {
+        name: name.into(),
+        model: None,
+        calibrated: None,
+        metrics: metrics(0),
+        labels: (1..own.len()).map(label).collect(),
     }
 }
 
-fn metrics(own: &Metrics, reference: Option<&Metrics>) -> Vec<ComparedMetric> {
-    let metric = |(at, (name, metric)): (usize, &(&'static str, Replicated))| {
-        let difference = reference.map(|reference| metric.minus(&reference[at].1));
-        let (own, less) = (metric.estimate(), difference.as_ref().map(Replicated::estimate));
+fn metrics(own: &Replicates, reference: Option<&Replicates>) -> Vec<ComparedMetric> {
+    let metric = |(at, metric): (usize, &Replicated)| {
+        let Estimate { value, interval } = metric.estimate(&own.draws);
+        let reference = reference.map(|reference| &reference.metrics[at]);
+        let difference = reference.map(|reference| metric.minus(reference, &own.draws));
         ComparedMetric {
-            metric: name,
-            value: own.value,
-            interval: own.interval,
-            difference: less.and_then(|less| less.value),
-            difference_interval: less.and_then(|less| less.interval),
-            p: difference.and_then(|difference| difference.p()),
+            metric: metric.name,
+            value,
+            interval,
+            difference: difference.and_then(|difference| difference.value),
+            difference_interval: difference.and_then(|difference| difference.interval),
+            p: reference.and_then(|reference| metric.p(reference, &own.draws)),
         }
     };
-    own.iter().enumerate().map(metric).collect()
+    own.metrics.iter().enumerate().map(metric).collect()
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::overrides;
 
 mod isotonic;
+mod logistic;
 mod platt;
 
 /// The version of the file that this program writes and reads.

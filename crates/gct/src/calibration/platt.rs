@@ -5,7 +5,7 @@
 //! separates the two, which is common where positives are few.
 
 use super::Map;
-use crate::metric::{LogitLine, logit_line};
+use super::logistic::{LogitLine, logit_line};
 
 pub(super) fn fit(examples: &[(f32, bool)]) -> Result<Map, String> {
     let positives = examples.iter().filter(|(_, positive)| *positive).count() as f64;

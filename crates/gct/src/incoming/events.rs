@@ -231,15 +231,22 @@ fn check_types(path: &Path, batch: &RecordBatch, positions: &Positions) -> Resul
     for (position, name) in positions.iter().zip(COLUMNS) {
         let Some(position) = position else { continue };
         let found = batch.column(*position).data_type();
-        let is_text = matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-        let is_number = found.is_integer() || matches!(found, DataType::Float32 | DataType::Float64);
-        let is_null = *found == DataType::Null;
         let expected = if name == "value" { "a number" } else { "text" };
-        if !is_null && !is_text && (!is_number || name == "kind") {
+        let is_read = if name == "kind" { is_text(found) } else { is_text_or_number(found) };
+        if *found != DataType::Null && !is_read {
             return Err(refusal(path, format!("column `{name}`: expected {expected}")));
         }
     }
     Ok(())
+}
+
+fn is_text(column: &DataType) -> bool {
+    matches!(column, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether [`text`] reads such a column.
+pub(super) fn is_text_or_number(column: &DataType) -> bool {
+    is_text(column) || column.is_integer() || matches!(column, DataType::Float32 | DataType::Float64)
 }
 
 /// A text, or a number as text.
@@ -261,7 +268,7 @@ pub(super) fn text(column: &dyn Array, row: usize) -> Option<Cow<'_, str>> {
 }
 
 /// A number, or a text that is one.
-pub(super) fn value(column: &dyn Array, row: usize) -> Result<Option<f64>, ()> {
+fn value(column: &dyn Array, row: usize) -> Result<Option<f64>, ()> {
     if column.is_null(row) {
         return Ok(None);
     }

@@ -13,6 +13,7 @@ mod events;
 mod lines;
 mod predictions;
 mod source;
+mod table;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -26,6 +27,7 @@ use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use crate::run::Run;
 pub(crate) use predictions::Predictions;
 use source::Source;
+pub(crate) use table::read_columns;
 
 /// Codes of an encounter that are not refused. Attention takes memory by the square of it.
 const MOST_CODES: usize = 4096;

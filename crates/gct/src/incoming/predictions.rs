@@ -4,17 +4,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use arrow_schema::Schema;
-
-use super::events::{delimiter, read_record, text, value};
-use super::source::{ParquetFile, Reader, Source};
-use super::{ROWS, refusal};
-use crate::dataset::Table;
-use crate::error::{Error, OnPath, Result};
+use super::read_columns;
+use crate::error::{Error, Result};
 use crate::job::Job;
 
-/// The columns that are read, in this order. Others are ignored.
-const COLUMNS: [&str; 3] = ["encounter_id", "predicted_boolean_probability", "label"];
+const PROBABILITY: &str = "predicted_boolean_probability";
+const LABEL: &str = "label";
 
 /// Probabilities stay so far away from 0 and 1, as those of scikit-learn do in its log loss.
 const EDGE: f64 = f64::EPSILON;
@@ -23,28 +18,33 @@ const EDGE: f64 = f64::EPSILON;
 pub(crate) struct Predictions {
     labels: Vec<String>,
     logits: HashMap<String, Vec<Option<f32>>>,
-    /// Where the file has the columns.
-    positions: [Option<usize>; COLUMNS.len()],
 }
 
 /// What is wrong with a row, and in which column.
 type Wrong = (&'static str, &'static str);
 
 impl Predictions {
-    /// Reads those of these labels; rows of other labels are passed over.
+    /// Reads those of these labels; rows of other labels are passed over. A file without a column of labels is
+    /// of the only one.
     ///
     /// # Errors
     /// If the file cannot be read, or anything in it is wrong; or the job is stopped.
     pub(crate) fn open(path: &Path, labels: &[String], job: &Job<'_, u64>) -> Result<Self> {
-        let mut predictions =
-            Predictions { labels: labels.to_vec(), logits: HashMap::new(), positions: Default::default() };
-        match Source::open(path)? {
-            Source::Lines(_) => return Err(refusal(path, "expected CSV or Parquet")),
-            Source::Csv(reader) => predictions.read_csv(path, reader, job)?,
-            Source::Parquet(file) => predictions.read_parquet(path, &file, job)?,
-        }
+        let mut predictions = Predictions { labels: labels.to_vec(), logits: HashMap::new() };
+        let wanted = [PROBABILITY, LABEL].map(str::to_owned);
+        let columns = read_columns(path, &wanted, job, |row, encounter, texts| {
+            predictions.add(encounter, texts[0].as_deref(), texts[1].as_deref()).map_err(|wrong| {
+                let (column, problem) = wrong;
+                let (column, problem) = (column.to_owned(), problem.to_owned());
+                Error::Row { path: path.to_owned(), row, column, problem }
+            })
+        })?;
         match predictions.logits.is_empty() {
-            true => Err(refusal(path, format!("it has no row of {}", labels.join(", ")))),
+            true => {
+                let found = if columns.contains(&wanted[1]) { "others alone" } else { "no such column" };
+                let (column, expected) = (wanted[1].clone(), labels.join(", "));
+                Err(Error::Column { path: path.to_owned(), column, expected, found: found.into() })
+            }
             false => Ok(predictions),
         }
     }
@@ -54,104 +54,25 @@ impl Predictions {
         self.logits.get(encounter)?[label]
     }
 
-    fn find_columns(&mut self, path: &Path, names: &[String]) -> Result<()> {
-        for (position, wanted) in self.positions.iter_mut().zip(COLUMNS) {
-            *position = names.iter().position(|name| name.trim() == wanted);
-        }
-        let needed = if self.labels.len() == 1 { 2 } else { 3 };
-        let lacking =
-            COLUMNS.iter().zip(self.positions).take(needed).find(|(_, position)| position.is_none());
-        match lacking {
-            Some((name, _)) => Err(refusal(path, format!("no column `{name}`"))),
-            None => Ok(()),
-        }
-    }
-
-    /// Adds a row. A file without a column of labels is of the only one.
-    fn add(
-        &mut self,
-        encounter: Option<&str>,
-        probability: Result<Option<f64>, ()>,
-        label: Option<&str>,
-    ) -> Result<(), Wrong> {
-        let label = match (self.positions[2], label) {
-            (None, _) => Some(0),
-            (Some(_), Some(name)) => self.labels.iter().position(|label| label == name),
-            (Some(_), None) => return Err((COLUMNS[2], "is empty")),
+    fn add(&mut self, encounter: &str, probability: Option<&str>, label: Option<&str>) -> Result<(), Wrong> {
+        let label = match (label, self.labels.len()) {
+            (None, 1) => Some(0),
+            (None, _) => return Err((LABEL, "is empty or missing, and several labels are compared")),
+            (Some(name), _) => self.labels.iter().position(|label| label == name),
         };
         let Some(label) = label else { return Ok(()) };
-        let encounter = encounter.filter(|id| !id.is_empty()).ok_or((COLUMNS[0], "is empty"))?;
-        let is_one = |probability: &f64| (0.0..=1.0).contains(probability);
-        let probability = probability.ok().flatten().filter(is_one);
-        let probability = probability.ok_or((COLUMNS[1], "expected a number from 0 to 1"))?;
+        let number = probability.and_then(|text| text.trim().parse::<f64>().ok());
+        let probability = number.filter(|number| (0.0..=1.0).contains(number));
+        let probability = probability.ok_or((PROBABILITY, "expected a number from 0 to 1"))?;
         let probability = probability.clamp(EDGE, 1.0 - EDGE);
         let logit = (probability.ln() - (-probability).ln_1p()) as f32;
         let labels = self.labels.len();
         let row = self.logits.entry(encounter.to_owned()).or_insert_with(|| vec![None; labels]);
         match row[label].replace(logit) {
-            Some(_) => Err((COLUMNS[0], "is that of an earlier row")),
+            Some(_) => Err(("encounter_id", "is that of an earlier row")),
             None => Ok(()),
         }
     }
-
-    fn read_csv(&mut self, path: &Path, mut reader: Reader, job: &Job<'_, u64>) -> Result<()> {
-        let delimiter = delimiter(&mut reader).on("read", path)?;
-        let mut reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(delimiter)
-            .from_reader(reader);
-        let mut record = csv::StringRecord::new();
-        read_record(path, 0, &mut reader, &mut record)?;
-        let names: Vec<String> = record.iter().map(str::to_owned).collect();
-        self.find_columns(path, &names)?;
-        let mut number = 0;
-        while read_record(path, number + 1, &mut reader, &mut record)? {
-            number += 1;
-            if number % ROWS == 0 {
-                job.check()?;
-            }
-            if record.len() != names.len() {
-                let problem = format!("expected {} fields, found {}", names.len(), record.len());
-                return Err(refusal(path, format!("row {number}: {problem}")));
-            }
-            let [encounter, probability, label] =
-                self.positions.map(|position| record.get(position?).map(str::trim));
-            let probability = probability.map(|text| text.parse::<f64>().map_err(|_| ())).transpose();
-            self.add(encounter, probability, label).map_err(|wrong| wrong_row(path, number, wrong))?;
-        }
-        Ok(())
-    }
-
-    fn read_parquet(&mut self, path: &Path, file: &ParquetFile, job: &Job<'_, u64>) -> Result<()> {
-        let named = |error: Error| match error {
-            Error::Damaged { problem, .. } => Error::Damaged { path: path.to_owned(), problem },
-            other => other,
-        };
-        let table = Table::open(file.path().to_owned(), &Schema::empty(), None).map_err(named)?;
-        let mut number = 0;
-        for batch in table.batches()? {
-            let batch = batch.map_err(named)?;
-            job.check()?;
-            let fields = batch.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
-            self.find_columns(path, &fields)?;
-            let [encounters, probabilities, labels] =
-                self.positions.map(|position| position.map(|position| batch.column(position).as_ref()));
-            for row in 0..batch.num_rows() {
-                number += 1;
-                let encounter = encounters.and_then(|column| text(column, row));
-                let probability = probabilities.map_or(Ok(None), |column| value(column, row));
-                let label = labels.and_then(|column| text(column, row));
-                self.add(encounter.as_deref(), probability, label.as_deref())
-                    .map_err(|wrong| wrong_row(path, number, wrong))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn wrong_row(path: &Path, number: u64, (column, problem): Wrong) -> Error {
-    refusal(path, format!("row {number}: column `{column}`: {problem}"))
 }
 
 #[cfg(test)]
@@ -189,11 +110,11 @@ mod tests {
             assert_eq!(wrong(text), expected, "{text}");
         }
         assert_eq!(wrong("E1,a,0.5\nE1,a,0.5\n"), "row 2: column `encounter_id`: is that of an earlier row");
-        assert_eq!(wrong(",a,0.5\n"), "row 1: column `encounter_id`: is empty");
-        assert_eq!(wrong("E1,b,0.5\n"), "it has no row of a");
-        assert_eq!(wrong("E1,a\n"), "row 1: expected 3 fields, found 2");
+        assert_eq!(wrong("E1,b,0.5\n"), "column `label`: expected a, found others alone");
         let lacks = open("encounter_id,predicted_boolean_probability\nE1,0.5\n", &["a", "b"]).err().unwrap();
-        assert_eq!(lacks, "no column `label`");
-        assert_eq!(open("{\"encounter_id\": 1}", &["a"]).err().unwrap(), "expected CSV or Parquet");
+        assert!(lacks.starts_with("row 1: column `label`: is empty or missing"), "{lacks}");
+        let lacks = open("encounter_id,label,p\nE1,a,0.5\n", &["a"]).err().unwrap();
+        assert_eq!(lacks, "row 1: column `predicted_boolean_probability`: expected a number from 0 to 1");
+        assert!(open("{\"encounter_id\": 1}", &["a"]).is_err());
     }
 }

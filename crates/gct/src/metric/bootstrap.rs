@@ -5,6 +5,8 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::Estimate;
+
 /// The ends of a 95 % interval.
 const ENDS: [f64; 2] = [0.025, 0.975];
 
@@ -32,17 +34,35 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// What each replicate gives for each statistic; none with fewer than two subjects.
+    /// The interval of each statistic.
     ///
-    /// `subjects` are those that have examples, ascending. `statistics` is told how often each was drawn, in
-    /// several replicates at a time.
-    pub(super) fn replicates<const N: usize, const R: usize>(
+    /// `subjects` are those that have examples, ascending. `statistics` is told how often each was drawn.
+    pub(super) fn intervals<const N: usize>(
+        &self,
+        subjects: &[u32],
+        statistics: impl Fn(&[u32]) -> [Option<f64>; N] + Sync,
+    ) -> [Option<[f64; 2]>; N] {
+        self.intervals_together(subjects, |times| [statistics(times.as_flattened())])
+    }
+
+    /// The same for statistics that are computed of several replicates at a time.
+    pub(super) fn intervals_together<const N: usize, const R: usize>(
         &self,
         subjects: &[u32],
         statistics: impl Fn(&[[u32; R]]) -> [[Option<f64>; N]; R] + Sync,
-    ) -> [Vec<Option<f64>>; N] {
+    ) -> [Option<[f64; 2]>; N] {
+        let replicates = self.replicates(subjects, statistics);
+        std::array::from_fn(|n| self.interval(replicates.iter().filter_map(|of| of[n]).collect()))
+    }
+
+    /// What is computed of each replicate, several at a time. None are drawn of fewer than two subjects.
+    fn replicates<T: Send, const R: usize>(
+        &self,
+        subjects: &[u32],
+        compute: impl Fn(&[[u32; R]]) -> [T; R] + Sync,
+    ) -> Vec<T> {
         if subjects.len() < 2 {
-            return std::array::from_fn(|_| Vec::new());
+            return Vec::new();
         }
         let draw = |first: u32| {
             let mut times = vec![[0; R]; once_each(subjects).len()];
@@ -51,11 +71,10 @@ impl Bootstrap {
             }
             times
         };
-        let groups: Vec<[[Option<f64>; N]; R]> =
-            (0..self.replicates).into_par_iter().step_by(R).map(|first| statistics(&draw(first))).collect();
+        let groups: Vec<[T; R]> =
+            (0..self.replicates).into_par_iter().step_by(R).map(|first| compute(&draw(first))).collect();
         // The last group may have drawn more than there are.
-        let replicates = &groups.as_flattened()[..self.replicates as usize];
-        std::array::from_fn(|n| replicates.iter().map(|of| of[n]).collect())
+        groups.into_iter().flatten().take(self.replicates as usize).collect()
     }
 
     /// Tells which subjects are drawn.
@@ -66,16 +85,84 @@ impl Bootstrap {
             drawn(subjects[rng.random_range(0..subjects.len())] as usize);
         }
     }
+
+    fn interval(&self, mut defined: Vec<f64>) -> Option<[f64; 2]> {
+        if defined.is_empty() || 2 * defined.len() < self.replicates as usize {
+            return None;
+        }
+        defined.sort_unstable_by(f64::total_cmp);
+        Some(ENDS.map(|share| percentile(&defined, share)))
+    }
 }
 
-/// The middle 95 % of the replicates that are defined, unless these are too few.
-pub(super) fn interval(replicates: &[Option<f64>]) -> Option<[f64; 2]> {
-    let mut defined: Vec<f64> = replicates.iter().flatten().copied().collect();
-    if defined.is_empty() || 2 * defined.len() < replicates.len() {
-        return None;
+/// A bootstrap over given subjects, for what is computed of several sets of their examples with the same
+/// draws.
+#[derive(Debug, Clone)]
+pub struct Draws {
+    bootstrap: Bootstrap,
+    /// Ascending.
+    subjects: Vec<u32>,
+}
+
+impl Draws {
+    /// Draws these subjects, as many as there are in each replicate.
+    pub fn new(bootstrap: Bootstrap, mut subjects: Vec<u32>) -> Self {
+        subjects.sort_unstable();
+        subjects.dedup();
+        Draws { bootstrap, subjects }
     }
-    defined.sort_unstable_by(f64::total_cmp);
-    Some(ENDS.map(|share| percentile(&defined, share)))
+
+    /// The subjects, ascending.
+    pub fn subjects(&self) -> &[u32] {
+        &self.subjects
+    }
+
+    /// Every subject drawn once.
+    pub(super) fn once(&self) -> Vec<u32> {
+        once_each(&self.subjects)
+    }
+
+    /// What is computed of each replicate, told how often each subject was drawn, several replicates at a
+    /// time.
+    pub(super) fn replicates<T: Send, const R: usize>(
+        &self,
+        compute: impl Fn(&[[u32; R]]) -> [T; R] + Sync,
+    ) -> Vec<T> {
+        self.bootstrap.replicates(&self.subjects, compute)
+    }
+
+    /// The interval of what replicates gave.
+    pub(super) fn interval(&self, replicates: impl Iterator<Item = Option<f64>>) -> Option<[f64; 2]> {
+        self.bootstrap.interval(replicates.flatten().collect())
+    }
+}
+
+/// A metric on all examples and in every replicate of some [`Draws`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replicated {
+    /// What it is called.
+    pub name: &'static str,
+    /// On all examples.
+    pub value: Option<f64>,
+    /// In each replicate; none where nothing was drawn.
+    pub replicates: Vec<Option<f64>>,
+}
+
+impl Replicated {
+    /// The value with its interval.
+    pub fn estimate(&self, draws: &Draws) -> Estimate {
+        Estimate { value: self.value, interval: draws.interval(self.replicates.iter().copied()) }
+    }
+
+    /// How much larger it is than the same metric of other examples, by the same draws.
+    pub fn minus(&self, other: &Replicated, draws: &Draws) -> Estimate {
+        let difference = |(one, other): (Option<f64>, Option<f64>)| Some(one? - other?);
+        let replicates = self.replicates.iter().copied().zip(other.replicates.iter().copied());
+        Estimate {
+            value: difference((self.value, other.value)),
+            interval: draws.interval(replicates.map(difference)),
+        }
+    }
 }
 
 /// Every subject drawn once: no resampling at all.
@@ -143,20 +230,17 @@ mod tests {
 
     #[test]
     fn undefined_replicates_are_left_out_until_they_are_too_many() {
-        let defined =
-            |count: u32| interval(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|n| (n < count).then_some(n.into())));
-        assert_eq!(defined(4), None);
-        assert_eq!(defined(5), Some([0.1, 3.9]));
-        assert_eq!(interval(&[]), None);
+        let defined = |count: u32| (0..count).map(f64::from).collect();
+        let bootstrap = Bootstrap { replicates: 10, seed: 0 };
+        assert_eq!(bootstrap.interval(defined(4)), None);
+        assert_eq!(bootstrap.interval(defined(5)), Some([0.1, 3.9]));
+        assert_eq!(Bootstrap { replicates: 0, seed: 0 }.interval(vec![]), None);
     }
 
     #[test]
     fn one_subject_has_no_interval() {
-        let of = |subjects: &[u32]| {
-            BOOTSTRAP.replicates::<1, 1>(subjects, |_| [[Some(1.0)]]).map(|of| interval(&of))
-        };
-        assert_eq!(of(&[]), [None]);
-        assert_eq!(of(&[7]), [None]);
-        assert_eq!(of(&[7, 9]), [Some([1.0, 1.0])]);
+        assert_eq!(BOOTSTRAP.intervals(&[], |_| [Some(1.0)]), [None]);
+        assert_eq!(BOOTSTRAP.intervals(&[7], |_| [Some(1.0)]), [None]);
+        assert_eq!(BOOTSTRAP.intervals(&[7, 9], |_| [Some(1.0)]), [Some([1.0, 1.0])]);
     }
 }

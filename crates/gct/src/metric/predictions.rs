@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bootstrap::{Draws, Replicated};
 use super::means::{Means, Sums};
-use super::{Bootstrap, Estimate, Replicated};
+use super::{Bootstrap, Estimate};
 
 /// Bins of equal width, [0, 0.1), [0.1, 0.2), ..., [0.9, 1].
 const BINS: usize = 10;
@@ -54,22 +55,33 @@ impl Predictions {
 
     /// All estimates.
     pub fn estimates(&self, bootstrap: &Bootstrap) -> PredictionEstimates {
-        let [accuracy, log_loss, brier_score, calibration_error] =
-            self.replicated(bootstrap).map(|metric| metric.estimate());
-        PredictionEstimates { accuracy, log_loss, brier_score, calibration_error }
+        PredictionEstimates {
+            accuracy: self.right.estimate(bootstrap),
+            log_loss: self.log_loss.estimate(bootstrap),
+            brier_score: self.squared_error.estimate(bootstrap),
+            // A bin's distance times its share of the examples is its excess per example of all bins.
+            calibration_error: self.excess.estimate(bootstrap, distance),
+        }
     }
 
-    /// The same with their replicates, in the order of [`PredictionEstimates`].
-    pub fn replicated(&self, bootstrap: &Bootstrap) -> [Replicated; 4] {
-        // A bin's distance times its share of the examples is its excess per example of all bins.
-        let distance = |excess: &[f64; BINS]| excess.iter().map(|of| of.abs()).sum();
+    /// The same in each replicate.
+    pub fn replicated(&self, draws: &Draws) -> [Replicated; 4] {
         [
-            self.right.replicated(bootstrap),
-            self.log_loss.replicated(bootstrap),
-            self.squared_error.replicated(bootstrap),
-            self.excess.replicated(bootstrap, distance),
+            self.right.replicated("accuracy", draws),
+            self.log_loss.replicated("log_loss", draws),
+            self.squared_error.replicated("brier_score", draws),
+            self.excess.replicated("calibration_error", draws, distance),
         ]
     }
+}
+
+fn distance(excess: &[f64; BINS]) -> f64 {
+    excess.iter().map(|of| of.abs()).sum()
+}
+
+/// The probability of a logit.
+pub(super) fn probability(logit: f32) -> f64 {
+    1.0 / (1.0 + (-f64::from(logit)).exp())
 }
 
 /// Minus the logarithm of the probability of what happened, in nats.

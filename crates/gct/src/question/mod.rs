@@ -31,6 +31,8 @@ mod edges;
 mod head;
 mod hidden_diagnosis;
 mod labels;
+mod measured;
+mod subgroups;
 mod table;
 mod tally;
 
@@ -39,9 +41,13 @@ pub use head::HeadConfig;
 pub(crate) use head::{Backbone, Head, NodeVectors, Output};
 pub use hidden_diagnosis::Hide;
 pub use labels::Labels;
+pub(crate) use measured::{Asked, Chosen};
+pub use measured::{Counts, Decisions, Details, LabelScores};
+pub use subgroups::Subgroup;
+pub(crate) use subgroups::{By, NOT_RECORDED};
 pub(crate) use table::Table;
 pub use table::TableOptions;
-pub(crate) use tally::{Metrics, Tally};
+pub(crate) use tally::{Replicates, Tally};
 
 /// What is asked of a model. Its text form is the name of the task.
 ///

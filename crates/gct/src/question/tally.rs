@@ -2,8 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
+use super::measured::{Asked, Chosen, Counts, Decisions, Details, LabelScores};
+use super::subgroups::{By, Rows};
 use super::{Question, hidden_diagnosis};
-use crate::metric::{Bootstrap, Predictions, Replicated, Scored, Scores, SubjectRanking};
+use crate::error::{Error, Result};
+use crate::metric::{
+    Aim, Bootstrap, Draws, Predictions, Replicated, Scored, Scores, Sorted, SubjectRanking,
+    decision_thresholds,
+};
 use crate::record::SubjectId;
 use crate::sample::Sample;
 
@@ -11,51 +17,60 @@ use crate::sample::Sample;
 pub(crate) struct Tally {
     question: Question,
     subjects: FxHashMap<SubjectId, u32>,
-    binary: AllBinary,
-    /// Guesses of one class among many.
-    guesses: hidden_diagnosis::Tally,
-}
-
-/// Yes-or-no predictions: all of them, and those of each series where there are several.
-struct AllBinary {
+    encounters: u64,
+    /// Yes-or-no predictions: all of them, and those of each series where there are several.
     all: Binary,
     series: Vec<(String, Binary)>,
-}
-
-impl AllBinary {
-    fn add(&mut self, series: usize, logit: f32, positive: bool, subject: u32) {
-        self.all.add(logit, positive, subject);
-        if let Some((_, series)) = self.series.get_mut(series) {
-            series.add(logit, positive, subject);
-        }
-    }
+    /// Guesses of one class among many.
+    guesses: hidden_diagnosis::Tally,
+    /// Every answer by itself, if there are subgroups.
+    rows: Rows,
 }
 
 /// Yes-or-no predictions.
 #[derive(Default)]
-struct Binary {
+pub(super) struct Binary {
     ranking: SubjectRanking,
     predictions: Predictions,
 }
 
 impl Binary {
-    fn add(&mut self, logit: f32, positive: bool, subject: u32) {
+    pub(super) fn add(&mut self, logit: f32, positive: bool, subject: u32) {
         self.ranking.add(Scored { score: logit, positive, subject });
         self.predictions.add(logit.into(), positive, subject);
     }
 
-    fn replicated(self, bootstrap: &Bootstrap) -> Metrics {
-        let names = ["aucpr", "auroc", "accuracy", "log_loss", "brier_score", "calibration_error"];
-        let areas = self.ranking.replicated(bootstrap);
-        names.into_iter().zip(areas.into_iter().chain(self.predictions.replicated(bootstrap))).collect()
+    fn scores(self, bootstrap: &Bootstrap) -> (Scores, Sorted) {
+        let sorted = self.ranking.sorted();
+        let (areas, others) = (sorted.areas(bootstrap), self.predictions.estimates(bootstrap));
+        let scores = Scores(vec![
+            ("aucpr", areas.aucpr),
+            ("auroc", areas.auroc),
+            ("accuracy", others.accuracy),
+            ("log_loss", others.log_loss),
+            ("brier_score", others.brier_score),
+            ("calibration_error", others.calibration_error),
+        ]);
+        (scores, sorted)
+    }
+
+    /// The same in each replicate; of labels, slope and intercept too.
+    pub(super) fn replicated(self, are_labels: bool, draws: &Draws) -> (Vec<Replicated>, Sorted) {
+        let sorted = self.ranking.sorted();
+        let mut metrics: Vec<Replicated> = sorted.replicated(draws).into();
+        metrics.extend(self.predictions.replicated(draws));
+        if are_labels {
+            metrics.extend(sorted.recalibration(draws));
+        }
+        (metrics, sorted)
     }
 }
 
-/// Metrics by name, with their replicates.
-pub(crate) type Metrics = Vec<(&'static str, Replicated)>;
-
-fn scores(metrics: &Metrics) -> Scores {
-    Scores(metrics.iter().map(|(name, metric)| (*name, metric.estimate())).collect())
+/// The metrics of all answers, or of those of one series, in each replicate.
+pub(crate) struct Replicates {
+    pub(crate) series: Option<String>,
+    pub(crate) metrics: Vec<Replicated>,
+    pub(crate) draws: Draws,
 }
 
 impl Tally {
@@ -63,31 +78,45 @@ impl Tally {
         Tally::of(question, question.series())
     }
 
-    /// The same for some series of a question, which [`Tally::add`] does not know.
+    /// The same for some series of a question, of which [`Tally::outcome`] is told.
     pub(crate) fn of(question: &Question, series: Vec<String>) -> Self {
         let names = Some(series).filter(|names| names.len() > 1).unwrap_or_default();
         Tally {
             question: question.clone(),
             subjects: FxHashMap::default(),
-            binary: AllBinary {
-                all: Binary::default(),
-                series: names.into_iter().map(|name| (name, Binary::default())).collect(),
-            },
+            encounters: 0,
+            all: Binary::default(),
+            series: names.into_iter().map(|name| (name, Binary::default())).collect(),
             guesses: hidden_diagnosis::Tally::default(),
+            rows: Rows::default(),
         }
     }
 
     /// Adds what a model said of a sample.
     pub(crate) fn add(&mut self, sample: &Sample<'_>, logits: &[f32]) {
+        self.add_to_groups(sample, logits, &[]);
+    }
+
+    /// Adds what a model said of a sample, which is in these subgroups, one for each way to group.
+    pub(crate) fn add_to_groups(&mut self, sample: &Sample<'_>, logits: &[f32], groups: &[u32]) {
         let subject = self.subject(&sample.encounter().subject);
-        let Tally { question, binary, guesses, .. } = self;
-        match question {
+        self.encounters += 1;
+        self.rows.next_encounter(subject, groups);
+        match &self.question {
             Question::Edges | Question::Labels(_) => {
-                question.each_outcome(sample, logits, |series, logit, truth| {
-                    binary.add(series, logit, truth, subject);
+                self.question.each_outcome(sample, logits, |series, logit, truth| {
+                    self.all.add(logit, truth, subject);
+                    self.rows.add(series, logit.into(), truth);
+                    if let Some((_, series)) = self.series.get_mut(series) {
+                        series.add(logit, truth, subject);
+                    }
                 });
             }
-            Question::HiddenDiagnosis => guesses.add(sample, logits, subject),
+            Question::HiddenDiagnosis => {
+                let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
+                self.guesses.add(is_right, loss, subject);
+                self.rows.add(0, loss, is_right);
+            }
         }
     }
 
@@ -98,29 +127,112 @@ impl Tally {
     }
 
     /// How many subjects were told of.
-    pub(crate) fn subjects(&self) -> u64 {
-        self.subjects.len() as u64
+    pub(crate) fn subjects(&self) -> u32 {
+        self.subjects.len() as u32
     }
 
-    /// Adds one yes-or-no prediction of a series.
+    /// Adds one yes-or-no prediction of a series, to metrics alone.
     pub(crate) fn outcome(&mut self, series: usize, logit: f32, truth: bool, subject: u32) {
-        self.binary.add(series, logit, truth, subject);
+        self.all.add(logit, truth, subject);
+        if let Some((_, series)) = self.series.get_mut(series) {
+            series.add(logit, truth, subject);
+        }
     }
 
-    /// The metrics over all answers, and those of each label where there are several.
-    pub(crate) fn finish(self, bootstrap: &Bootstrap) -> (Scores, Vec<(String, Scores)>) {
-        let (all, series) = self.replicated(bootstrap);
-        (scores(&all), series.into_iter().map(|(name, metrics)| (name, scores(&metrics))).collect())
-    }
-
-    /// The same with their replicates.
-    pub(crate) fn replicated(self, bootstrap: &Bootstrap) -> (Metrics, Vec<(String, Metrics)>) {
-        let AllBinary { all, series } = self.binary;
-        let all = match self.question {
-            Question::Edges | Question::Labels(_) => all.replicated(bootstrap),
-            Question::HiddenDiagnosis => self.guesses.replicated(bootstrap),
+    /// The metrics over all answers in each replicate, and those of each series where there are several.
+    pub(crate) fn replicated(self, bootstrap: Bootstrap) -> Vec<Replicates> {
+        let everybody = (0..self.subjects()).collect();
+        let binary = |series: Option<String>, Binary { ranking, predictions }: Binary| {
+            let sorted = ranking.sorted();
+            // Subjects whose answer is not known are not drawn.
+            let draws = Draws::new(bootstrap, sorted.subjects());
+            let metrics =
+                sorted.replicated(&draws).into_iter().chain(predictions.replicated(&draws)).collect();
+            Replicates { series, metrics, draws }
         };
-        let series = series.into_iter().map(|(name, series)| (name, series.replicated(bootstrap)));
-        (all, series.collect())
+        match self.question {
+            Question::Edges | Question::Labels(_) => {
+                let series = self.series.into_iter().map(|(name, series)| binary(Some(name), series));
+                std::iter::once(binary(None, self.all)).chain(series).collect()
+            }
+            Question::HiddenDiagnosis => {
+                let draws = Draws::new(bootstrap, everybody);
+                vec![Replicates { series: None, metrics: self.guesses.replicated(&draws), draws }]
+            }
+        }
     }
+
+    /// The metrics over all answers.
+    pub(crate) fn scores(self, bootstrap: &Bootstrap) -> Scores {
+        match self.question {
+            Question::Edges | Question::Labels(_) => self.all.scores(bootstrap).0,
+            Question::HiddenDiagnosis => self.guesses.scores(bootstrap),
+        }
+    }
+
+    /// Everything over all answers, and over those of each label where there are several.
+    ///
+    /// # Errors
+    /// If subgroups make no sense.
+    pub(crate) fn finish(self, asked: &Asked<'_>, by: &[By]) -> Result<(Scores, Details, Vec<LabelScores>)> {
+        let mut subgroups = self.rows.subgroups(&self.question, asked, by)?.into_iter();
+        let mut of_next = || subgroups.next().unwrap_or_default();
+        let (scores, details) = match &self.question {
+            Question::Edges | Question::Labels(_) => of_binary(self.all, &self.question, asked, 0),
+            Question::HiddenDiagnosis => {
+                let (predictions, subjects) = (self.encounters, self.subjects.len() as u64);
+                let counts = Counts { predictions, subjects, ..Counts::default() };
+                (self.guesses.scores(&asked.bootstrap), Details { counts, ..Details::default() })
+            }
+        };
+        let details = Details { subgroups: of_next(), ..details };
+        let label = |(at, (name, series)): (usize, (String, Binary))| {
+            let (scores, details) = of_binary(series, &self.question, asked, at + 1);
+            LabelScores { name, scores, details: Details { subgroups: of_next(), ..details } }
+        };
+        Ok((scores, details, self.series.into_iter().enumerate().map(label).collect()))
+    }
+
+    /// The threshold that each aim chooses: over all labels, then for each where there are several.
+    ///
+    /// # Errors
+    /// If no threshold reaches one.
+    pub(crate) fn choose(self, aims: &[Aim]) -> Result<Chosen> {
+        let names = self.series.iter().map(|(name, _)| Some(name.clone()));
+        let names: Vec<Option<String>> = std::iter::once(None).chain(names).collect();
+        let series = self.series.into_iter().map(|(_, series)| series);
+        let all = std::iter::once(self.all).chain(series).map(|series| series.ranking.sorted());
+        all.zip(names).map(|(sorted, name)| choose(&sorted, name.as_deref(), aims)).collect()
+    }
+}
+
+fn choose(sorted: &Sorted, label: Option<&str>, aims: &[Aim]) -> Result<Vec<(Aim, f64)>> {
+    let of = label.map(|label| format!(" of the label `{label}`")).unwrap_or_default();
+    let refused = |aim: &Aim, problem: String| Error::NoThreshold { aim: aim.to_string(), problem };
+    let (positives, all) = (sorted.positives(), sorted.len() as u64);
+    let one = |aim: &Aim| {
+        if positives == 0 || positives == all {
+            let missing = if positives == 0 { "positive" } else { "negative" };
+            return Err(refused(aim, format!("the validation split has no {missing}{of}")));
+        }
+        let reached = sorted.threshold_for(*aim);
+        reached
+            .map(|threshold| (*aim, threshold))
+            .ok_or_else(|| refused(aim, format!("no threshold reaches it on the validation split{of}")))
+    };
+    aims.iter().map(one).collect()
+}
+
+fn of_binary(binary: Binary, question: &Question, asked: &Asked<'_>, series: usize) -> (Scores, Details) {
+    let (scores, sorted) = binary.scores(&asked.bootstrap);
+    let counts = Counts::of(&sorted);
+    let decisions = matches!(question, Question::Labels(_)).then(|| {
+        let draws = Draws::new(asked.bootstrap, sorted.subjects());
+        Decisions {
+            thresholds: asked.points(&sorted, asked.chosen_of(series), &draws),
+            calibration: sorted.calibration(&draws),
+            net_benefit: sorted.net_benefit(&decision_thresholds()),
+        }
+    });
+    (scores, Details { counts, decisions, subgroups: Vec::new() })
 }

@@ -1,5 +1,6 @@
-//! A logistic regression on one number: what turns logits into better ones, and what tells how far logits are
-//! from what happened.
+//! A logistic regression on one number, with targets from 0 to 1.
+
+use crate::metric::log_loss;
 
 /// Steps of Newton's method. It takes fewer than ten where there is a minimum.
 const STEPS: usize = 100;
@@ -12,16 +13,16 @@ const STEEPEST: f64 = 1e4;
 
 /// The line `intercept + slope * x`, as a logit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LogitLine {
+pub(super) struct LogitLine {
     /// How much the logit grows with x.
-    pub slope: f64,
+    pub(super) slope: f64,
     /// The logit at 0.
-    pub intercept: f64,
+    pub(super) intercept: f64,
 }
 
 /// The line of least log loss through pairs of x and a target from 0 to 1. `None` if there is none: all x are
 /// the same, or a threshold separates targets of 0 and 1.
-pub fn logit_line(examples: &[(f64, f64)]) -> Option<LogitLine> {
+pub(super) fn logit_line(examples: &[(f64, f64)]) -> Option<LogitLine> {
     let (mean, deviation) = spread(examples)?;
     let examples: Vec<(f64, f64)> = examples.iter().map(|&(x, y)| ((x - mean) / deviation, y)).collect();
     let share = examples.iter().map(|(_, y)| y).sum::<f64>() / examples.len() as f64;
@@ -66,7 +67,7 @@ fn line_after(line: [f64; 2], step: [f64; 2], share: f64) -> [f64; 2] {
 fn loss(examples: &[(f64, f64)], line: [f64; 2]) -> f64 {
     let of = |&(x, y): &(f64, f64)| {
         let logit = line[0] + line[1] * x;
-        y * super::log_loss(logit, true) + (1.0 - y) * super::log_loss(logit, false)
+        y * log_loss(logit, true) + (1.0 - y) * log_loss(logit, false)
     };
     examples.iter().map(of).sum()
 }
