@@ -2,8 +2,8 @@
 //! sure that is.
 //!
 //! The replicates of all runs draw the same subjects, so the difference of two runs is taken replicate by
-//! replicate ([`Replicated`]): encounters that are difficult for both cancel out, and a difference is known far
-//! better than the two metrics are. Runs are asked one after the other; of each, the replicates are kept.
+//! replicate ([`Replicated`]): encounters that are difficult for both cancel out, and a difference is known
+//! far better than the two metrics are. Runs are asked one after the other; of each, the replicates are kept.
 
 use std::path::Path;
 
@@ -114,8 +114,8 @@ impl Comparison {
 /// compared on those that all of them predict. The job is told how many encounters are done, over all runs.
 ///
 /// # Errors
-/// If they were not asked the same about the same encounters: the same labels or task, dataset, split settings
-/// and encounters; if a prediction is missing; as [`evaluate::run`](crate::evaluate::run).
+/// If they were not asked the same about the same encounters: the same labels or task, dataset, split
+/// settings and encounters; if a prediction is missing; as [`evaluate::run`](crate::evaluate::run).
 pub fn run(
     runs: &[Contender<'_>],
     outside: &[Outside<'_>],

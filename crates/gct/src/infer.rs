@@ -357,8 +357,8 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    /// Makes one that knows the model as it is now. Nothing is calibrated: validation during training must not
-    /// be.
+    /// Makes one that knows the model as it is now. Nothing is calibrated: validation during training must
+    /// not be.
     pub fn new(model: &Model<f32>, question: &'a Question, encoding: Encoding<'a>) -> Self {
         Predictor { loaded: LoadedModel::new(model, Vec::new()), question, encoding }
     }

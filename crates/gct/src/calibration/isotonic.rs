@@ -113,7 +113,8 @@ mod tests {
         assert!((probability(-9.0) - 1.0 / 3.0).abs() < 1e-12 && (probability(9.0) - 0.5).abs() < 1e-12);
     }
 
-    /// The best share of each example by the formula of minima and maxima, which says it without an algorithm.
+    /// The best share of each example by the formula of minima and maxima, which says it without an
+    /// algorithm.
     fn naive(examples: &[(f32, bool)], at: f32) -> f64 {
         let mut all: Vec<(f32, f64)> =
             examples.iter().map(|(logit, positive)| (*logit, f64::from(u8::from(*positive)))).collect();

@@ -24,8 +24,8 @@ pub(crate) struct Predictions {
 type Wrong = (&'static str, &'static str);
 
 impl Predictions {
-    /// Reads those of these labels; rows of other labels are passed over. A file without a column of labels is
-    /// of the only one.
+    /// Reads those of these labels; rows of other labels are passed over. A file without a column of labels
+    /// is of the only one.
     ///
     /// # Errors
     /// If the file cannot be read, or anything in it is wrong; or the job is stopped.

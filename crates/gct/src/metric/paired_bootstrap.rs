@@ -5,8 +5,8 @@ use super::bootstrap::{Draws, Replicated};
 impl Replicated {
     /// The two-sided p value of no difference from the same metric of another model, by the same draws.
     ///
-    /// Replicates that draw the same subjects for both are pairs: their difference is what differs between the
-    /// models, without what differs between subjects. The p value is twice the smaller of the shares of
+    /// Replicates that draw the same subjects for both are pairs: their difference is what differs between
+    /// the models, without what differs between subjects. The p value is twice the smaller of the shares of
     /// differences that are at most 0 and at least 0, with one replicate more on either side, so that it is
     /// never 0; at most 1. Below 0.05 is where the interval of [`Replicated::minus`] leaves 0 out, but for
     /// that one replicate. `None` where that interval is undefined.

@@ -571,8 +571,8 @@ impl Run {
         Ok(self.loaded.get_or_init(|| LoadedModel::new(&model, maps)).clone())
     }
 
-    /// How the probabilities of its labels are calibrated, if they are. It is read at the first call, and stays
-    /// what it was then.
+    /// How the probabilities of its labels are calibrated, if they are. It is read at the first call, and
+    /// stays what it was then.
     ///
     /// # Errors
     /// If its file is damaged, or was fitted to other weights than the run has.
