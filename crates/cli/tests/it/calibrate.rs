@@ -45,7 +45,6 @@ calibration slope       [..].[..]   [..].[..]
 calibration intercept   [..].[..]   [..].[..]
 
 This is on the encounters that it was fitted to, where nearly any map looks good.
-
 next: gct evaluate run
 
 "#]]);
