@@ -32,18 +32,25 @@ impl Predictions {
     pub(crate) fn open(path: &Path, labels: &[String], job: &Job<'_, u64>) -> Result<Self> {
         let mut predictions = Predictions { labels: labels.to_vec(), logits: HashMap::new() };
         let wanted = [PROBABILITY, LABEL].map(str::to_owned);
+        let mut wrong = None;
         let columns = read_columns(path, &wanted, job, |row, encounter, texts| {
-            predictions.add(encounter, texts[0].as_deref(), texts[1].as_deref()).map_err(|wrong| {
-                let (column, problem) = wrong;
-                let (column, problem) = (column.to_owned(), problem.to_owned());
-                Error::Row { path: path.to_owned(), row, column, problem }
-            })
+            let added = predictions.add(encounter, texts[0].as_deref(), texts[1].as_deref());
+            wrong = wrong.or(added.err().map(|wrong| (row, wrong)));
+            Ok(())
         })?;
+        let path = path.to_owned();
+        // Without the column, every row is wrong.
+        if !columns.contains(&wanted[0]) {
+            let (expected, found) = ("a number from 0 to 1".into(), "no such column".into());
+            return Err(Error::Column { path, column: PROBABILITY.into(), expected, found });
+        }
+        if let Some((row, (column, problem))) = wrong {
+            return Err(Error::Row { path, row, column: column.into(), problem: problem.into() });
+        }
         match predictions.logits.is_empty() {
             true => {
-                let found = if columns.contains(&wanted[1]) { "others alone" } else { "no such column" };
-                let (column, expected) = (wanted[1].clone(), labels.join(", "));
-                Err(Error::Column { path: path.to_owned(), column, expected, found: found.into() })
+                let (expected, found) = (labels.join(", "), "others alone".into());
+                Err(Error::Column { path, column: LABEL.into(), expected, found })
             }
             false => Ok(predictions),
         }
@@ -114,7 +121,9 @@ mod tests {
         let lacks = open("encounter_id,predicted_boolean_probability\nE1,0.5\n", &["a", "b"]).err().unwrap();
         assert!(lacks.starts_with("row 1: column `label`: is empty or missing"), "{lacks}");
         let lacks = open("encounter_id,label,p\nE1,a,0.5\n", &["a"]).err().unwrap();
-        assert_eq!(lacks, "row 1: column `predicted_boolean_probability`: expected a number from 0 to 1");
+        let expected =
+            "column `predicted_boolean_probability`: expected a number from 0 to 1, found no such column";
+        assert_eq!(lacks, expected);
         assert!(open("{\"encounter_id\": 1}", &["a"]).is_err());
     }
 }
