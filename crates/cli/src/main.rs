@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod card;
 mod completions;
 mod demo;
 mod embed;
@@ -59,6 +60,7 @@ const EXAMPLES: &str = "Examples:
   gct evaluate runs/gct
   gct explain runs/gct --graph graph.svg
   gct report runs/gct --out report.html
+  gct card runs/gct --out card.md
   gct serve runs/gct";
 
 #[derive(Subcommand)]
@@ -76,6 +78,7 @@ enum Command {
     Embed(embed::Arguments),
     Explain(explain::Arguments),
     Report(report::Arguments),
+    Card(card::Arguments),
     Experiment(experiment::Arguments),
     Tune(tune::Arguments),
     Serve(serve::Arguments),
@@ -131,6 +134,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Embed(arguments) => embed::run(&arguments, quiet),
         Command::Explain(arguments) => explain::run(&arguments, quiet),
         Command::Report(arguments) => report::run(&arguments, quiet),
+        Command::Card(arguments) => card::run(&arguments, quiet),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),
         Command::Tune(arguments) => tune::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments, quiet),

@@ -59,6 +59,7 @@
 //! | work with weights and vectors of nodes | [`model::Model`] |
 //! | draw attention as SVG | [`picture::graph()`], [`picture::bars()`] |
 //! | write a page about runs | [`report::gather`] |
+//! | write a model card | [`card::gather`] |
 //! | repeat the paper's tables, tune | [`experiment`], [`tune`] |
 //!
 //! Results depend on seeds and never on the number of threads. Identifiers of people cannot be printed by
@@ -84,6 +85,9 @@ pub mod overrides;
 
 /// Subjects, encounters, codes and vocabularies: plain data, no input or output.
 pub mod record;
+
+/// Counts by which someone could be recognised, and those that give such a one by subtraction.
+mod cells;
 
 /// How recorded codes and values become codes of a vocabulary: rollups, buckets.
 pub mod coding;
@@ -145,6 +149,9 @@ pub mod picture;
 
 /// Predictions, embeddings and explanations: in memory, and as files.
 pub mod predict;
+
+/// A run described for those who must judge it: a model card in the order of TRIPOD+AI.
+pub mod card;
 
 /// What runs found, as one page to look at.
 pub mod report;

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bits;
+mod card;
 mod completions;
 mod context;
 mod demo;
@@ -34,7 +35,7 @@ use snapbox::cmd::{Command, cargo_bin};
 use snapbox::str;
 
 /// Every command, as its help lists them.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "demo",
     "synth",
     "prepare",
@@ -48,6 +49,7 @@ const COMMANDS: [&str; 18] = [
     "embed",
     "explain",
     "report",
+    "card",
     "experiment",
     "tune",
     "serve",

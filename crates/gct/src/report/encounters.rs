@@ -8,9 +8,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
-use super::cells;
 use super::links::Links;
 use super::{CodeLink, LayerName, NamedCurves, Options, round};
+use crate::cells;
 use crate::evaluate::Inferred;
 use crate::graph::{self, Layer, LayerKind, NodePair, NodeRanges};
 use crate::metric::CurveTally;

@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
 /// Each uses those before it.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("page/dom.js"),
     include_str!("page/data.js"),
     include_str!("page/charts.js"),
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 12] = [
     include_str!("page/overview.js"),
     include_str!("page/structure.js"),
     include_str!("page/map.js"),
+    include_str!("page/card.js"),
     include_str!("page/ask.js"),
     include_str!("page/page.js"),
 ];

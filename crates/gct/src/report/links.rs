@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::cells::is_told;
 use super::round;
+use crate::cells::is_told;
 use crate::graph::NodeRanges;
 use crate::record::{CodeKind, Encounter};
 

@@ -5,7 +5,6 @@
 //! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no
 //! count below it is told, and codes that occur in fewer encounters are left out.
 
-pub(crate) mod cells;
 mod encounters;
 mod html;
 mod links;
@@ -14,13 +13,14 @@ mod map;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use cells::{Numbers, Overlap, is_small};
 use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
 pub use links::CodeLink;
 pub use map::Map;
 
+use crate::card::{self, Card};
+use crate::cells::{self, Numbers, Overlap, is_small};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
@@ -129,6 +129,7 @@ pub struct RunReport {
     structure: Option<StructureFigures>,
     links: Vec<CodeLink>,
     map: Option<Map>,
+    card: Card,
     /// The encounters themselves, for a server to ask about.
     #[serde(skip)]
     pub kept: Vec<Encounter>,
@@ -282,6 +283,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         Some(&mut |inferred| gathering.add(inferred)),
     )?;
     let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish());
+    let card = card::of(run, dataset, *test_set, &evaluation, min_cell, job)?;
     let rows = model.embedding_rows();
     let told = Told::new(run, min_cell);
     let vectors: Vec<&[f32]> =
@@ -293,7 +295,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         task: settings.task.to_string(),
         asks: settings.task.page_kind(),
         part: evaluation.split,
-        data: about(looked, &evaluation, min_cell),
+        data: about(looked, &evaluation, &card, min_cell),
         settings: flat(&overrides::table(settings)),
         steps: entries.last().map_or(0, |entry| entry.step),
         seconds: round(entries.last().map_or(0.0, |entry| entry.seconds)),
@@ -321,12 +323,13 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         matrices: seen.matrices,
         links: told.links(seen.links, asked),
         map: Map::of(&vectors, &told.counts),
+        card,
         kept: seen.kept,
         asked,
     })
 }
 
-fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
+fn about(looked: &Looked<'_>, evaluation: &Evaluation, card: &Card, min_cell: u64) -> About {
     let Looked { run, dataset, test_set, .. } = looked;
     let overlap = match test_set.which {
         Which::Part(SplitPart::Train) => Overlap::Same,
@@ -342,8 +345,9 @@ fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
     let Numbers { encounters, training, asked, left_out } = Numbers::told(counts, overlap, min_cell);
     About {
         source: run.manifest().dataset.source.clone(),
-        encounters,
-        training,
+        // Beside the card's counts they would give one that it hides.
+        encounters: encounters.filter(|_| !card.hides.encounters),
+        training: training.filter(|_| !card.hides.training),
         asked,
         left_out,
         // One more count would give another by subtraction.

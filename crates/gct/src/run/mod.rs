@@ -561,6 +561,11 @@ impl Run {
         if last.exists() { Ok(last) } else { Err(Error::NoWeights { path: self.folder.clone() }) }
     }
 
+    /// The SHA-256 of the weights of [`Run::model`].
+    pub(crate) fn weights_hash(&self) -> Result<String> {
+        FileEntry::of(&self.weights()?).map(|entry| entry.sha256)
+    }
+
     /// Its validations.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ const SECTIONS = {
   encounters: ["Encounters", encountersSection],
   structure: ["Structure", structureSection],
   map: ["Map", mapSection],
+  card: ["Card", cardSection],
   ask: ["Ask", askSection],
 };
 
