@@ -25,6 +25,7 @@ use crate::terminal::{self, visible};
 #[command(after_help = "Examples:
   gct card runs/mortality --out card.md
   gct card runs/mortality --data another-hospital --out card.md     with results on other data
+  gct card runs/mortality --out card.md --by sex,ethnicity          with these subgroups
   gct card runs/mortality --out card.md --min-cell 0                shows all counts")]
 pub(crate) struct Arguments {
     /// The run folder
@@ -41,6 +42,11 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     test: TestArguments,
+
+    /// Evaluate subgroups by these names of context, such as sex or age [default: sex and age, where the data
+    /// have them]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    by: Option<Vec<String>>,
 
     /// Hide counts from 1 to N-1, and those that would give such a count by subtraction; 0 hides nothing
     /// [default: 11; of synthetic data 0]
@@ -66,9 +72,10 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let options = Options {
         min_cell: arguments.min_cell.unwrap_or_else(|| usual_min_cell(&dataset)),
         bootstrap: Bootstrap { replicates: arguments.bootstrap, seed: 0 },
+        by: arguments.by.clone(),
     };
     let bar = selection::progress(&run, &dataset, which, "evaluating encounters", quiet);
-    let card = card::gather(&run, &dataset, arguments.test.of(which), options, &terminal::counting(&bar));
+    let card = card::gather(&run, &dataset, arguments.test.of(which), &options, &terminal::counting(&bar));
     bar.finish_and_clear();
     let mut card = card?;
     let (out, overwrite) = arguments.out.target();
@@ -89,7 +96,7 @@ fn told(card: &Card, out: &Path) -> String {
 
 /// Nobody can be recognised in synthetic data.
 pub(crate) fn usual_min_cell(dataset: &Dataset) -> u64 {
-    if dataset.manifest().source.kind == gct::synth::SOURCE { 0 } else { card::MIN_CELL }
+    if dataset.manifest().source.kind == gct::synth::SOURCE { 0 } else { gct::evaluate::Options::MIN_CELL }
 }
 
 impl Arguments {
@@ -111,7 +118,8 @@ impl Arguments {
 
     /// What was chosen for the card alone.
     fn own_choices(&self) -> String {
-        self.min_cell.map_or_else(String::new, |least| format!(" --min-cell {least}"))
+        let by = self.by.as_ref().map_or_else(String::new, |names| format!(" --by {}", names.join(",")));
+        by + &self.min_cell.map_or_else(String::new, |least| format!(" --min-cell {least}"))
     }
 }
 
@@ -119,7 +127,7 @@ impl Arguments {
 pub(crate) fn of_demo(run: &Run, dataset: &Dataset, out: &Path) -> Result<String> {
     let options = Options { min_cell: usual_min_cell(dataset), ..Options::default() };
     let job = Job::new(terminal::stop(), |_| {});
-    let mut card = card::gather(run, dataset, Which::default_for(run, dataset).into(), options, &job)?;
+    let mut card = card::gather(run, dataset, Which::default_for(run, dataset).into(), &options, &job)?;
     card.add(commands(run, "", "", out)?);
     Ok(card.to_markdown())
 }

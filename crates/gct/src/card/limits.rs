@@ -1,6 +1,7 @@
 //! What speaks against trusting the results, as far as the facts say it, and how to repeat them.
 
-use super::words::{complete, fact, folder, integer, list, percent, section, text};
+use super::results::leaves_out;
+use super::words::{complete, estimate, fact, folder, integer, list, percent, section, text};
 use super::{DATA_FILE, Facts, Item, Section, TRAINING_FILE, outcome};
 use crate::infer::Which;
 use crate::overrides;
@@ -165,6 +166,31 @@ impl Facts<'_> {
         let mut points = Vec::new();
         if let Question::HiddenDiagnosis | Question::Edges = self.run.settings().task {
             points.push("The task is one to learn from; no clinical outcome is predicted.".into());
+        }
+        for series in self.series() {
+            let label = series.name.map_or_else(String::new, |label| format!("{label}: "));
+            let calibration = series.details.decisions.as_ref().filter(|_| series.told.is_some());
+            let slope = calibration.map(|decisions| decisions.calibration.scores.get("slope"));
+            if let Some(slope) = slope.filter(|slope| leaves_out(slope, 1.0)) {
+                points.push(format!(
+                    "{label}The calibration slope is {}, and its interval leaves out 1: probabilities are not what they say.",
+                    estimate(&slope)
+                ));
+            }
+            let hidden: Vec<String> = (series.details.subgroups.iter())
+                .filter(|group| group.encounters.is_none())
+                .map(|group| format!("{} {}", group.by, group.group))
+                .collect();
+            if !hidden.is_empty() {
+                points.push(format!("{label}Too small to be told, alone or by subtraction: {}.", list(hidden)));
+            }
+            let undefined: Vec<String> = (series.details.subgroups.iter())
+                .filter(|group| group.encounters.is_some() && group.note.is_some())
+                .map(|group| format!("{} {}", group.by, group.group))
+                .collect();
+            if !undefined.is_empty() {
+                points.push(format!("{label}With one of the two answers only: {}.", list(undefined)));
+            }
         }
         points
     }

@@ -27,26 +27,52 @@ use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation};
 use crate::infer::TestSet;
 use crate::job::Job;
-use crate::metric::Bootstrap;
+use crate::metric::{Aim, Bootstrap};
+use crate::question::Question;
 use crate::run::{Entry, Run};
 
 /// What a card tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Counts from 1 to below this are not told; 0 tells all.
     pub min_cell: u64,
     /// For the intervals of metrics.
     pub bootstrap: Bootstrap,
+    /// What encounters are grouped by; `None` for [`Options::USUAL_GROUPS`], as far as the data have them.
+    pub by: Option<Vec<String>>,
+}
+
+impl Options {
+    /// The context that a card looks at group by group, unless told otherwise.
+    pub const USUAL_GROUPS: [&str; 2] = ["sex", "age"];
+
+    /// What the thresholds of the operating points are chosen for.
+    const AIMS: [Aim; 3] = [Aim::Sensitivity(0.8), Aim::Sensitivity(0.9), Aim::Alerts(100.0)];
+
+    /// What an evaluation is asked, so that a card can be written of it.
+    pub(crate) fn of_evaluation(&self, question: &Question, dataset: &Dataset) -> evaluate::Options {
+        let has = |name: &&str| {
+            let prefix = format!("{name}=");
+            dataset.vocabulary().context.iter().any(|code| code.code.starts_with(&prefix))
+        };
+        let usual = || Options::USUAL_GROUPS.into_iter().filter(has).map(str::to_owned).collect();
+        evaluate::Options {
+            at: match question {
+                Question::Labels(_) => Options::AIMS.to_vec(),
+                Question::Edges | Question::HiddenDiagnosis => Vec::new(),
+            },
+            by: self.by.clone().unwrap_or_else(usual),
+            min_cell: self.min_cell,
+            ..self.bootstrap.into()
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { min_cell: MIN_CELL, bootstrap: Bootstrap::default() }
+        Options { min_cell: evaluate::Options::MIN_CELL, bootstrap: Bootstrap::default(), by: None }
     }
 }
-
-/// The smallest count of patients that many owners of records let out.
-pub const MIN_CELL: u64 = 11;
 
 /// What the settings of the data are called where a card says how to repeat them.
 pub const DATA_FILE: &str = "data.toml";
@@ -162,7 +188,7 @@ struct Other {
 /// let run = Run::open("runs/mortality".as_ref())?;
 /// let dataset = run.dataset()?;
 /// let test = Which::default_for(&run, &dataset).into();
-/// let card = card::gather(&run, &dataset, test, Options::default(), &Job::silent())?;
+/// let card = card::gather(&run, &dataset, test, &Options::default(), &Job::silent())?;
 /// println!("{}", card.to_markdown());
 /// # Ok::<(), gct::Error>(())
 /// ```
@@ -173,10 +199,17 @@ pub fn gather(
     run: &Run,
     dataset: &Dataset,
     test_set: TestSet,
-    options: Options,
+    options: &Options,
     job: &Job<'_, u64>,
 ) -> Result<Card> {
-    let evaluation = evaluate::run(run, dataset, test_set, options.bootstrap, job)?;
+    let asked = options.of_evaluation(&run.settings().task, dataset);
+    let evaluation = match evaluate::run(run, dataset, test_set, asked.clone(), job) {
+        // Where validation has no positives, or is not at hand, nothing is chosen.
+        Err(Error::NoThreshold { .. }) => {
+            evaluate::run(run, dataset, test_set, evaluate::Options { at: Vec::new(), ..asked }, job)?
+        }
+        evaluation => evaluation?,
+    };
     of(run, dataset, test_set, &evaluation, options.min_cell, job)
 }
 

@@ -41,6 +41,11 @@ pub(super) fn number(value: Option<f64>) -> String {
     value.map_or_else(|| UNDEFINED.into(), |value| format!("{value:.4}"))
 }
 
+/// A share or probability in few digits: what is little is not nothing.
+pub(super) fn share(value: f64) -> String {
+    if value == 0.0 || value >= 0.001 { format!("{value:.3}") } else { format!("{value:.1e}") }
+}
+
 /// A value with its interval.
 pub(super) fn estimate(estimate: &Estimate) -> String {
     match (estimate.value, estimate.interval) {
