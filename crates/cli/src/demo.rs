@@ -177,7 +177,7 @@ fn telling(run: &Run, dataset: &Dataset) -> Result<Option<EncounterId>> {
             let is_true = labels.iter().zip(chances).filter(|(label, _)| **label == Some(true));
             is_true.map(|(_, chance)| *chance).max_by(f64::total_cmp)
         }
-        Prediction::Edges(_) | Prediction::HiddenDiagnosis(_) => None,
+        Prediction::Edges(_) | Prediction::HiddenDiagnosis { .. } => None,
     };
     let predictions = run.predict(&test)?;
     let sure = test.iter().zip(&predictions);

@@ -182,7 +182,8 @@ impl Facts<'_> {
                 .map(|group| format!("{} {}", group.by, group.group))
                 .collect();
             if !hidden.is_empty() {
-                points.push(format!("{label}Too small to be told, alone or by subtraction: {}.", list(hidden)));
+                points
+                    .push(format!("{label}Too small to be told, alone or by subtraction: {}.", list(hidden)));
             }
             let undefined: Vec<String> = (series.details.subgroups.iter())
                 .filter(|group| group.encounters.is_some() && group.note.is_some())

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::words::{
-    HIDDEN, UNDEFINED, count, estimate, fact, integer, number, section, share, table, text,
-};
+use super::words::{HIDDEN, UNDEFINED, count, estimate, fact, integer, number, section, share, table, text};
 use super::{Facts, Item, Section};
 use crate::cells::{self, is_small, told_parts};
-use crate::evaluate::{Decisions, Details, Subgroup};
+use crate::evaluate::{Decisions, Details, LabelScores, Subgroup};
 use crate::metric::{Estimate, NetBenefit, OperatingPoint, RiskBin, Scores};
 use crate::question::Question;
 
@@ -54,19 +52,21 @@ impl Facts<'_> {
                 let asked = self.evaluation.encounters;
                 (!self.is_few(asked)).then_some([asked, 0])
             }
-            Question::Labels(_) => (0..labels).map(|index| self.told_of(index)).try_fold([0; 2], |sum, of| {
-                let of = of?;
-                Some([sum[0] + of[0], sum[1] + of[1]])
-            }),
+            Question::Labels(_) => {
+                (0..labels).map(|index| self.told_of(index)).try_fold([0; 2], |sum, of| {
+                    let of = of?;
+                    Some([sum[0] + of[0], sum[1] + of[1]])
+                })
+            }
         };
         Series { name: None, scores: &self.evaluation.scores, details: &self.evaluation.details, told }
     }
 
     /// The answers about each label; those over all where there is one label or none.
-    pub(super) fn series(&self) -> Vec<Series<'_>> {
+    pub(super) fn series<'s>(&'s self) -> Vec<Series<'s>> {
         let labels = &self.evaluation.labels;
-        let of_label = |(index, of)| {
-            let crate::evaluate::LabelScores { name, scores, details } = of;
+        let of_label = |(index, of): (usize, &'s LabelScores)| {
+            let LabelScores { name, scores, details } = of;
             Series { name: Some(name), scores, details, told: self.told_of(index) }
         };
         match labels.is_empty() {
@@ -99,7 +99,9 @@ impl Facts<'_> {
         });
         let columns: Vec<&str> = names.iter().map(String::as_str).collect();
         items.push(table("Metrics with 95 % intervals", &columns, rows.collect()));
-        items.push(text("A dash is a metric that is not defined, for example because one of the two answers is missing."));
+        items.push(text(
+            "A dash is a metric that is not defined, for example because one of the two answers is missing.",
+        ));
         items.extend(self.attention());
         section("Results: performance", "23a", items)
     }
@@ -165,7 +167,8 @@ impl Facts<'_> {
                 continue;
             };
             let calibration = &decisions.calibration;
-            let facts = calibration.scores.0.iter().map(|(name, of)| fact(series.caption(name), estimate(of)));
+            let facts =
+                calibration.scores.0.iter().map(|(name, of)| fact(series.caption(name), estimate(of)));
             items.push(Item::Facts(facts.collect()));
             let rows = risk_rows(&calibration.bins, self.min_cell);
             let columns = ["predicted, mean", "happened", "95 % interval", "encounters"];
@@ -192,7 +195,11 @@ impl Facts<'_> {
             };
             let given = points.iter().zip(told).filter(|(point, _)| point.chosen_for.is_none());
             let columns = ["threshold", "model", "treat all", "treat none"];
-            items.push(table(series.caption("Decision curve"), &columns, given.filter_map(of_point).collect()));
+            items.push(table(
+                series.caption("Decision curve"),
+                &columns,
+                given.filter_map(of_point).collect(),
+            ));
         }
         section("Results: decision curve", "23a", items)
     }
@@ -231,7 +238,9 @@ fn told(name: &str, scores: &Scores, told: Option<[u64; 2]>, min_cell: u64) -> S
     let Some(all) = told.map(|[negative, positive]| negative + positive) else { return HIDDEN.into() };
     let right = |value: f64| (value * all as f64).round() as u64;
     match found.value {
-        Some(value) if name.contains("accuracy") && !cells::is_told(right(value), all, min_cell) => HIDDEN.into(),
+        Some(value) if name.contains("accuracy") && !cells::is_told(right(value), all, min_cell) => {
+            HIDDEN.into()
+        }
         _ => estimate(&found),
     }
 }
@@ -294,7 +303,8 @@ fn risk_rows(bins: &[RiskBin], min_cell: u64) -> Vec<Vec<String>> {
     let told = told_parts(&bins.iter().map(cells).collect::<Vec<_>>(), min_cell);
     let row = |(bin, told): (&RiskBin, bool)| {
         let [low, high] = bin.happened_interval;
-        let happened = [share(bin.happened), format!("{} to {}", share(low), share(high)), integer(bin.count)];
+        let happened =
+            [share(bin.happened), format!("{} to {}", share(low), share(high)), integer(bin.count)];
         let happened = if told { happened } else { [HIDDEN; 3].map(str::to_owned) };
         [share(bin.said)].into_iter().chain(happened).collect()
     };
@@ -313,13 +323,17 @@ fn subgroup_table(series: &Series<'_>, groups: &[Subgroup]) -> Vec<Item> {
     let names: Vec<&str> = groups
         .iter()
         .find(|group| !group.scores.0.is_empty())
-        .map(|group| group.scores.0.iter().map(|(name, _)| *name).filter(|name| is_of_subgroups(name)).collect())
+        .map(|group| {
+            group.scores.0.iter().map(|(name, _)| *name).filter(|name| is_of_subgroups(name)).collect()
+        })
         .unwrap_or_default();
-    let (has_positives, mut columns) = (series.details.decisions.is_some(), vec![Cow::from(&**by), "encounters".into()]);
+    let (has_positives, mut columns) =
+        (series.details.decisions.is_some(), vec![Cow::from(&**by), "encounters".into()]);
     columns.extend(has_positives.then(|| "positives".into()));
     for name in &names {
         columns.push(metric_name(name).into());
-        columns.extend(is_ranked(name).then(|| format!("{} less that of the others", metric_name(name)).into()));
+        columns
+            .extend(is_ranked(name).then(|| format!("{} less that of the others", metric_name(name)).into()));
     }
     let row = |group: &Subgroup| {
         let mut row = vec![group.group.clone(), count(group.encounters)];

@@ -23,7 +23,7 @@ use crate::card::{self, Card};
 use crate::cells::{self, Numbers, Overlap, is_small};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::{self, Evaluation, LabelScores};
+use crate::evaluate::{Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
@@ -274,11 +274,11 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
     let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
     let mut gathering = Gathering::new(Explainer::new(run)?, options);
-    let evaluation = evaluate::with(
+    let evaluation = card::evaluation(
         run,
         dataset,
         *test_set,
-        options.bootstrap,
+        &card::Options { min_cell: options.min_cell, bootstrap: options.bootstrap, by: None },
         job,
         Some(&mut |inferred| gathering.add(inferred)),
     )?;
