@@ -362,7 +362,7 @@ fn draw(report: &Path, dataset: &Dataset, trained: &[Trained], ceiling: &Ceiling
     let curves = picture::curves("Graph reconstruction", "step", "validation AUCPR", &series, &references);
     write(&report.join("learning-curves.svg"), &curves, Overwrite::Replace)?;
     for trained in trained {
-        let explanation = explain(&trained.run, dataset, None, &Job::new(terminal::stop(), |_| {}))?;
+        let explanation = explain(&trained.run, dataset, None, 0, &Job::new(terminal::stop(), |_| {}))?;
         let (structure, name) = (&explanation.structure, trained.run.settings().model.name());
         if structure.layers.is_empty() {
             continue;

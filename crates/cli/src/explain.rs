@@ -135,14 +135,14 @@ fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Op
         let bar = terminal::progress(0, what, quiet);
         let job = terminal::counting(&bar);
         let found = selection::incoming(&run, file, &job)
-            .and_then(|incoming| explain_incoming(&run, incoming, id, &job));
+            .and_then(|incoming| explain_incoming(&run, incoming, id, 0, &job));
         bar.finish_and_clear();
         let (explanation, met) = found?;
         return Ok((run, explanation, Some(met)));
     }
     let (run, dataset) = selection::open(&arguments.run, arguments.data.as_deref())?;
     let bar = terminal::progress(dataset.manifest().encounters, what, quiet);
-    let explanation = explain(&run, &dataset, id, &terminal::counting(&bar));
+    let explanation = explain(&run, &dataset, id, 0, &terminal::counting(&bar));
     bar.finish_and_clear();
     Ok((run, explanation?, None))
 }
@@ -266,7 +266,7 @@ mod tests {
         let layer = Layer { name: "block 1".into(), kind: LayerKind::Attention, matrix: itself.collect() };
         let nodes = kinds.iter().map(node).collect();
         let structure = Structure { nodes, layers: vec![layer], edges: None };
-        Explanation { structure, answers: Vec::new(), connected: None }
+        Explanation { structure, answers: Vec::new(), attributions: Vec::new(), connected: None }
     }
 
     #[test]

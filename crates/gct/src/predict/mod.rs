@@ -1,6 +1,8 @@
-//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `embed`, `explain`. The
+//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `attribute`, `explain`, `embed`.
+//! The
 //! functions here are for datasets and files of any size, in bounded memory.
 
+mod attribution;
 mod embed;
 mod explain;
 mod memory;
@@ -8,6 +10,7 @@ mod npy;
 mod rows;
 mod score;
 
+pub use attribution::{Attribution, Change, MOST_PAIRED, PairChange};
 pub use embed::{codes, incoming_visits, visits};
 pub(crate) use explain::hidden_node;
 pub use explain::{Explainer, Explanation, explain, explain_incoming};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 
-use super::{Question, edges, hidden_diagnosis, labels};
+use super::{Question, Statement, edges, hidden_diagnosis, labels};
 use crate::error::{Error, Result};
 use crate::record::Vocabulary;
 use crate::sample::Sample;
@@ -109,6 +109,15 @@ impl<'a> Table<'a> {
             Table::HiddenDiagnosis(table) => table.add(sample, logits),
         }
         Ok(())
+    }
+
+    /// What each row of a sample says, in the order of the rows.
+    pub(crate) fn statements(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
+        match self {
+            Table::Edges(table) => table.statements(sample, logits),
+            Table::Labels(table) => table.statements(sample, logits),
+            Table::HiddenDiagnosis(table) => table.statements(logits),
+        }
     }
 
     /// All rows since the last time.
