@@ -168,7 +168,7 @@ function runOf(seed, { name, group, model, task, asks, layers, masked = false, e
   const matrices = encounters.map(encounter => layers.map(each => matrixOf(rng, encounter, each, masked)));
   const links = layers.length === 0 ? [] : Array.from({ length: 200 }, (_, i) => ({
     cause: i % 2 ? Math.floor(rng() * 120) : 120 + Math.floor(rng() * 150), effect: i % 2 ? 120 + Math.floor(rng() * 150) : 270 + Math.floor(rng() * 160),
-    encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, known: i % 13 ? (edgesKnown ? 5 : 0) : null, mean: 0.95 - i * 0.0045, low: i % 13 ? 0.9 - i * 0.0045 : null, high: i % 13 ? Math.min(1, 0.99 - i * 0.0045) : null, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null,
+    encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, known: i % 13 ? (edgesKnown ? 5 : 0) : null, mean: 0.95 - i * 0.0045, back: asks === "pairs" ? null : 0.3 + i * 0.001, low: i % 13 ? 0.9 - i * 0.0045 : null, high: i % 13 ? Math.min(1, 0.99 - i * 0.0045) : null, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null,
   }));
   links.slice(0, 6).forEach((link, i) => { if (i % 2) link.cause = [4, 3, 0][(i - 1) / 2]; });
   const bare = encounters.map(({ kinds, truth, ...encounter }) => encounter);

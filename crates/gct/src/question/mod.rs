@@ -294,6 +294,14 @@ impl Question {
         }
     }
 
+    /// The log-odds of the most probable label, where labels are asked for.
+    pub(crate) fn risk(&self, logits: &[f32]) -> Option<f32> {
+        match self {
+            Question::Labels(_) => logits.iter().copied().reduce(f32::max),
+            Question::Edges | Question::HiddenDiagnosis => None,
+        }
+    }
+
     /// Calls `each` with every yes-or-no prediction of a sample whose truth is known: its series, its logit,
     /// and the truth.
     pub(crate) fn each_outcome(

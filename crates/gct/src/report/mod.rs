@@ -6,6 +6,7 @@
 //! count below it is told, and codes that occur in fewer encounters are left out.
 
 pub(crate) mod cells;
+mod choice;
 mod encounters;
 mod html;
 mod links;
@@ -32,13 +33,13 @@ use crate::model::Config;
 use crate::overrides;
 use crate::paper;
 use crate::predict::Explainer;
-use crate::question::Question;
+use crate::question::{Labels, Question};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::Run;
 use crate::split::SplitPart;
 
 /// The version of the shape that the page reads.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What a report holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +87,21 @@ pub struct Report {
     program: &'static str,
     live: bool,
     min_cell: u64,
+    /// When and how the page was made, if whoever makes it says so.
+    pub made: Option<Made>,
     paper: Vec<PaperMetric>,
     /// The runs, in the order in which they were given.
     pub runs: Vec<RunReport>,
+}
+
+/// When and how a page was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// The day, `2026-11-18`.
+    pub date: String,
+    /// The command that makes it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A metric of the paper, on its test split.
@@ -113,12 +126,15 @@ pub struct RunReport {
     task: String,
     asks: &'static str,
     part: &'static str,
+    /// What trained it.
+    program: String,
     data: About,
     settings: Vec<(String, String)>,
     steps: u64,
     seconds: f64,
     #[serde(rename = "figures")]
     metrics: Vec<NamedMetric>,
+    ceiling: Vec<CeilingMetric>,
     labels: Vec<LabelMetrics>,
     learning: Learning,
     curves: Vec<NamedCurves>,
@@ -129,9 +145,9 @@ pub struct RunReport {
     structure: Option<StructureFigures>,
     links: Vec<CodeLink>,
     map: Option<Map>,
-    /// The encounters themselves, for a server to ask about.
+    /// The encounters themselves with their numbers, ascending, for a server to ask about.
     #[serde(skip)]
-    pub kept: Vec<Encounter>,
+    pub kept: Vec<(u64, Encounter)>,
     /// How many were asked about, also where that is not told.
     #[serde(skip)]
     asked: u64,
@@ -140,6 +156,8 @@ pub struct RunReport {
 #[derive(Debug, Clone, Serialize)]
 struct About {
     source: String,
+    /// The SHA-256 of the encounters that the run was trained on.
+    sha256: String,
     encounters: Option<u64>,
     training: Option<u64>,
     asked: Option<u64>,
@@ -157,6 +175,14 @@ struct NamedMetric {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+}
+
+/// The best that any model can reach on synthetic data, measured when they were made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct CeilingMetric {
+    #[serde(rename = "figure")]
+    metric: &'static str,
+    value: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -241,6 +267,7 @@ pub fn gather(looked: &[Looked<'_>], options: Options, job: &Job<'_, u64>) -> Re
         program: concat!("gct ", env!("CARGO_PKG_VERSION")),
         live: options.live,
         min_cell: options.min_cell,
+        made: None,
         paper: paper_figures(looked, &groups),
         runs,
     })
@@ -281,7 +308,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         job,
         Some(&mut |inferred| gathering.add(inferred)),
     )?;
-    let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish());
+    let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish(job.stop())?);
     let rows = model.embedding_rows();
     let told = Told::new(run, min_cell);
     let vectors: Vec<&[f32]> =
@@ -293,6 +320,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         task: settings.task.to_string(),
         asks: settings.task.page_kind(),
         part: evaluation.split,
+        program: run.manifest().program.clone(),
         data: about(looked, &evaluation, min_cell),
         settings: flat(&overrides::table(settings)),
         steps: entries.last().map_or(0, |entry| entry.step),
@@ -302,6 +330,7 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
             predictions(&settings.task, asked, &seen.curves, min_cell),
             min_cell,
         ),
+        ceiling: ceiling(&settings.task, &dataset.manifest().source.findings),
         labels: label_figures(&evaluation, &seen.curves, min_cell),
         learning: Learning {
             metric: settings.task.chosen_by(),
@@ -342,6 +371,7 @@ fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
     let Numbers { encounters, training, asked, left_out } = Numbers::told(counts, overlap, min_cell);
     About {
         source: run.manifest().dataset.source.clone(),
+        sha256: run.manifest().dataset.sha256.clone(),
         encounters,
         training,
         asked,
@@ -351,6 +381,17 @@ fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
         warning: evaluation.overlap.warning(),
         codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
     }
+}
+
+/// The ceiling of a task among what was measured when a dataset was made.
+fn ceiling(question: &Question, findings: &serde_json::Value) -> Vec<CeilingMetric> {
+    let of_task = match question {
+        Question::Edges => &findings["ceiling_joint"],
+        Question::Labels(Labels::DiagnosisTreatment) => &findings["diagnosis_treatment"],
+        Question::Labels(_) | Question::HiddenDiagnosis => return Vec::new(),
+    };
+    let metric = |metric| Some(CeilingMetric { metric, value: round(of_task[metric].as_f64()?) });
+    ["aucpr", "auroc"].into_iter().filter_map(metric).collect()
 }
 
 /// How many predictions the metrics over all of them are of; `None` if the metrics are not told. Without

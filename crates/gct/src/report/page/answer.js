@@ -1,15 +1,16 @@
 // The answer about one encounter, and what a reader asks next: what it means, why, what was in the encounter, and how good such answers are.
 
-/** The name of what was answered: a label, a diagnosis, or two codes that are connected. */
-function answerName(view, run, answer) {
-  if (run.asks === "labels") return h("bdi", clean(answer.what));
+/** The name of what was answered: a label, a diagnosis, or two codes that are connected; as mere text for places that take nothing else. */
+function answerName(view, run, answer, bare = false) {
+  if (run.asks === "labels") return bare ? clean(answer.what) : h("bdi", clean(answer.what));
+  const say = node => bare ? titleOf(node.code, node.description) : labelledNode(node);
   const ofCode = code => view.nodes.find(node => node.code === code) ?? diagnosisOf(run, code);
   const parts = answer.what.split(" - ");
   for (let at = 1; run.asks === "pairs" && at < parts.length; at++) {
     const ends = [parts.slice(0, at), parts.slice(at)].map(side => view.nodes.find(node => node.code === side.join(" - ")));
-    if (ends.every(Boolean)) return [labelledNode(ends[0]), h("span.muted", " with "), labelledNode(ends[1])];
+    if (ends.every(Boolean)) return bare ? ends.map(say).join(" with ") : [say(ends[0]), h("span.muted", " with "), say(ends[1])];
   }
-  return labelledNode(ofCode(answer.what) ?? { code: answer.what, description: null });
+  return say(ofCode(answer.what) ?? { code: answer.what, description: null });
 }
 
 /** A diagnosis of the run by its code. */
@@ -53,7 +54,7 @@ function labelPart(view, run, what) {
   const alert = isAlert(outcome, answer.probability);
   const verdict = alert === null ? null : h(`span.verdict${alert ? ".alert" : ""}`, alert ? "above" : "below", ` the threshold of ${chance(row.threshold)}: `,
     alert ? "an alert" : "no alert");
-  const times = known(outcome?.prevalence) && outcome.prevalence > 0 ? answer.probability / outcome.prevalence : null;
+  const times = known(answer.probability) && known(outcome?.prevalence) && outcome.prevalence > 0 ? answer.probability / outcome.prevalence : null;
   return part("answer", "The answer",
     h("p.label-name", h("bdi", clean(answer.what))),
     h("p.big", h("strong", chance(answer.probability)), verdict),
@@ -65,7 +66,8 @@ function labelPart(view, run, what) {
 
 function timesWord(times) {
   if (times >= 0.9 && times <= 1.1) return "About";
-  return times > 1 ? `${times >= 10 ? integer(Math.round(times)) : times.toFixed(1)} times` : `${times.toPrecision(1)} times`;
+  if (times < 0.1) return "Less than a tenth of";
+  return `${times >= 10 ? integer(Math.round(times)) : times.toFixed(1)} times`;
 }
 
 /** What the threshold does, in numbers of encounters. */
@@ -74,7 +76,7 @@ function meaning(row, alert) {
   const ends = (values, complement) => {
     if (!values?.every(known)) return "";
     const [low, high] = complement ? [1 - values[1], 1 - values[0]] : values;
-    return ` (95 % interval ${thousand(low)} to ${thousand(high)})`;
+    return ` (95\u00a0% interval ${thousand(low)} to ${thousand(high)})`;
   };
   const alerts = known(row.alerts_per_1000) ? `Of 1,000 encounters ${integer(Math.round(row.alerts_per_1000))} get an alert. ` : "";
   const right = alert
@@ -97,7 +99,7 @@ function riskScale(answer, outcome) {
       known(threshold) ? `, threshold ${chance(threshold)}` : ""}${known(outcome?.prevalence) ? `, average ${chance(outcome.prevalence)}` : ""}` },
     s("path.track", { d: `M${left} ${line}H${right}` }),
     known(threshold) && s("path.track.alert", { d: `M${at(threshold)} ${line}H${right}` }),
-    shown.map(p => [s("path.tick", { d: `M${at(p)} ${line + 5}v4` }), s("text", { x: at(p), y: line + 22, "text-anchor": "middle" }, `${100 * p} %`)]),
+    shown.map(p => [s("path.tick", { d: `M${at(p)} ${line + 5}v4` }), s("text", { x: at(p), y: line + 22, "text-anchor": "middle" }, `${100 * p}${PERCENT}`)]),
     known(outcome?.prevalence) && outcome.prevalence > 0 && s("path.average", { d: `M${at(outcome.prevalence)} ${line - 5}l5 5l-5 5l-5 -5z` }),
     known(threshold) && s("path.threshold", { d: `M${at(threshold)} ${line - 12}V${line + 10}` }),
     s("circle.here", { cx: at(answer.probability), cy: line, r: 7 }));
@@ -113,28 +115,43 @@ const logOdds = p => Math.log(p / (1 - p));
 
 /** How the answer would change without each code: what it rests on. */
 function whyPart(view, run, what) {
-  const own = view.attributions.find(each => each.what === what) ?? (run.asks === "labels" ? null : view.attributions[0]);
-  if (!own) {
+  const all = run.asks === "labels" ? view.attributions.filter(each => each.what === what) : view.attributions;
+  if (!all.length) {
     return run.asks === "pairs" ? null : part("why", "Why", h("p.muted", "What the answer would be without each code is not in this report."));
   }
+  const place = h("div");
+  const draw = own => place.replaceChildren(...reasons(own));
+  const select = h("select", { change: () => draw(all[Number(select.value)]) },
+    all.map((each, at) => h("option", { value: at }, `${shortened(answerName(view, run, each, true), 14, 420)}: ${chance(each.probability)}`)));
+  draw(all[0]);
+  return part("why", "Why", all.length > 1 ? h("p.controls", h("label", "Of the answer ", select)) : null, place);
+}
+
+/** What one answer rests on. */
+function reasons(own) {
   const changes = own.changes.filter(change => known(change.log_odds_change));
-  if (!changes.length) return part("why", "Why", h("p.muted", "There is no code that could be left out."));
+  if (!changes.length) return [h("p.muted", "There is no code that could be left out.")];
   const most = Math.max(1, ...changes.map(change => Math.abs(change.log_odds_change)));
   const first = changes[0];
   const lead = Math.abs(first.log_odds_change) < 0.1
     ? "No single code changes the answer much: it rests on many together, or on how common it is."
-    : ["Without ", h("strong", named(first.code, first.description)), ` it would be ${chance(first.without)} instead of ${chance(own.probability)}.`];
+    : ["Without ", h("strong", named(first.code, first.description)), ` it would be ${chance(first.without)} instead of ${chance(own.probability)}`,
+      chance(first.without) === chance(own.probability) && `, though its odds would be ${timesOdds(first.log_odds_change)}`, "."];
   const rows = (from, to) => table("The answer without each code", [
     { name: "without", cell: change => [h("bdi", titleOf(change.code, change.description)),
       h("span.muted.what", hasTitle(change.code, change.description) && [h("bdi", clean(change.code)), " · "], KINDS[change.kind])] },
-    { name: h("span.sides", h("span", "speaks against"), h("span", "speaks for")), cell: change => pull(-change.log_odds_change / most) },
+    { name: h("span.sides", h("span", h("span.wordy", "speaks "), "against"), h("span", h("span.wordy", "speaks "), "for")), cell: change => pull(-change.log_odds_change / most) },
     { name: "the answer would be", number: true, cell: change => chance(change.without) },
   ], changes.slice(from, to), { class: "changes untitled" });
   const few = 8;
-  return part("why", run.asks === "labels" ? "Why" : ["Why ", answerName(view, run, own)],
-    h("p", lead), rows(0, few), changes.length > few && h("details", h("summary", `${changes.length - few} more codes`), rows(few)),
+  return [h("p", lead), rows(0, few), ...changes.length > few ? [h("details", h("summary", `${changes.length - few} more codes`), rows(few))] : [],
     h("p.muted", "Each line asks the model again about the same encounter without this one code; bars are changes of the log-odds. Codes that can stand ",
-      "in for each other each show little. This is what the answer rests on, not what causes the outcome."));
+      "in for each other each show little. This is what the answer rests on, not what causes the outcome.")];
+}
+
+function timesOdds(change) {
+  const factor = Math.exp(Math.min(20, Math.abs(change)));
+  return `${factor >= 10 ? integer(Math.round(factor)) : factor.toFixed(1)} times ${change < 0 ? "smaller" : "larger"}`;
 }
 
 /** A bar to the left or to the right of a middle. */
@@ -164,12 +181,18 @@ function alikePart(view, run, report, what) {
   const answer = view.answers.find(each => each.what === what) ?? view.answers[0];
   const outcome = answer && outcomeOf(run, answer.what);
   if (!outcome) return null;
-  const bin = outcome.calibration?.bins?.find((each, at, all) => answer.probability >= each.low && (answer.probability < each.high || at === all.length - 1));
+  const bin = binOf(outcome.calibration?.bins ?? [], answer.probability);
   const own = new Set(view.nodes.filter(node => node.kind === 4).map(node => node.code));
   const groups = (run.subgroups ?? []).filter(row => (!row.label || row.label === answer.what) && own.has(`${row.by}=${row.group}`));
   return part("alike", "How the model does on patients like this one", likely(bin, run, report),
     groups.length ? subgroupTable("Groups that this patient belongs to", groups, report, false)
       : h("p.muted", (run.subgroups ?? []).length ? "It belongs to none of the groups that were evaluated." : "No groups of patients were evaluated apart."));
+}
+
+/** The bin of a probability. Bins need not touch each other: what lies between two belongs to the nearer one. */
+function binOf(bins, probability) {
+  const distance = bin => Math.max(bin.low - probability, probability - bin.high, 0);
+  return bins.reduce((best, bin) => best === null || distance(bin) < distance(best) || (distance(bin) === 0 && bin.low === probability) ? bin : best, null);
 }
 
 function likely(bin, run, report) {
@@ -179,7 +202,7 @@ function likely(bin, run, report) {
   if (!bin.count) return h("p", `No encounter of the ${partName(run)} got a probability ${range}.`);
   const happened = Math.round(bin.count * bin.happened);
   return h("p", `Of the ${integer(bin.count)} encounters of the ${partName(run)} with a probability ${range}, `, h("strong", `${integer(happened)} had it: ${chance(bin.happened)}`),
-    chances(bin.happened_interval) && ` (95 % interval ${chances(bin.happened_interval)})`, `. The model said ${chance(bin.said)} on average.`,
+    chances(bin.happened_interval) && ` (95\u00a0% interval ${chances(bin.happened_interval)})`, `. The model said ${chance(bin.said)} on average.`,
     bin.count < 30 && h("span.muted", " So few encounters say little."));
 }
 

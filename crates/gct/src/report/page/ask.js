@@ -49,7 +49,7 @@ function askSection(main, report, run) {
     }
   }
 
-  const settings = { label: null, view: null, layer: null, way: null, node: null };
+  const settings = { label: null, view: null, layer: null, node: null };
 
   function show(views) {
     if (!views.length) return result.replaceChildren(h("p.empty", "There was no encounter in it."));

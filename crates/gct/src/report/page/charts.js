@@ -89,7 +89,7 @@ function drawLines({ title, x, y, series, diagonal, bars, height = 240 }, width,
     }
     const path = line.points.map(([a, b], i) => `${i ? "L" : "M"}${across(a).toFixed(1)} ${up(b).toFixed(1)}`).join("");
     drawing.append(s(`path.line.series-${line.look}${line.strong ? ".strong" : ""}`, { d: path }));
-    if (line.points.length <= 20) {
+    if (line.points.length <= 20 && !line.plain) {
       for (const [a, b] of line.points) drawing.append(s(`circle.point.series-${line.look}`, { cx: across(a), cy: up(b), r: line.strong ? 3 : 2 }));
     }
   }

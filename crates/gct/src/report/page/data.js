@@ -144,18 +144,6 @@ function matching(run, text) {
   return found;
 }
 
-/** The two ways in which nodes give attention to each other. */
-const WAYS = [["out", "away from the visit"], ["in", "towards the visit"]];
-
-/** How far a kind is from the visit: visit, then context and diagnoses, treatments, labs. */
-const DISTANCE = [0, 1, 2, 3, 1];
-
-/** Two nodes in the order of giver and getter: away from the visit, the one nearer to the visit gives; within a kind, the earlier one. */
-function ordered(view, way, a, b) {
-  const [near, far] = DISTANCE[view.nodes[a].kind] - DISTANCE[view.nodes[b].kind] <= 0 ? [a, b] : [b, a];
-  return way === "in" ? [far, near] : [near, far];
-}
-
 /** Whether an edge between two nodes is hidden from the model: that the visit is connected with its diagnoses and its context is given. */
 function isHiddenPair(view, a, b) {
   const kinds = [view.nodes[a].kind, view.nodes[b].kind].sort((x, y) => x - y);
@@ -169,8 +157,8 @@ function truthOf(view) {
 }
 
 /**
- * Whether a layer names a pair, by its giver and getter: a probability of at least one half, or at least the share that the giver gives to
- * nodes of that kind on average, where it gives anything.
+ * Whether a layer names a pair: a probability of at least one half, or an end that gives the other at least what it gives to nodes of that
+ * kind on average, where it gives anything. The rule of the pictures of `gct explain`.
  */
 function namingOf(view, { matrix, kind }) {
   const n = view.nodes.length;
@@ -184,18 +172,19 @@ function namingOf(view, { matrix, kind }) {
     }
     return sums.map((sum, k) => sum / Math.max(1, counts[k]));
   });
-  return (from, to) => {
+  const enough = (from, to) => {
     const given = matrix[from * n + to];
     return given > 0 && given >= (kind === "probability" ? 0.5 : means[from][view.nodes[to].kind] * (1 - 1e-6));
   };
+  return (a, b) => enough(a, b) || enough(b, a);
 }
 
 /**
- * Pairs of nodes that are connected, or that a layer connects, the strongest last. The strength of a pair is what its giver gives to its
- * getter, in the one way that is looked at, never the larger or the mean of both ways. A true edge that is hidden from the model is found if
- * the layer names it, or missed. What is under a hundredth of what its giver's favourite gets is too little to see.
+ * What nodes give to each other in a layer, the strongest last: a link for each way, from the node that gives, never the larger or the mean
+ * of both. Probabilities are the same both ways, and one link. A true edge that is hidden from the model is found if the layer names it, or
+ * missed. What is under a hundredth of what its giver's favourite gets is too little to see.
  */
-function linksOf(view, layer, way = "out") {
+function linksOf(view, layer) {
   const n = view.nodes.length;
   const truth = truthOf(view);
   const links = [];
@@ -204,23 +193,24 @@ function linksOf(view, layer, way = "out") {
     for (const edge of truth) add(Math.floor(edge / n), edge % n, 0.2, "found");
     return links;
   }
-  const { matrix } = layer;
+  const { matrix, kind } = layer;
   const names = namingOf(view, layer);
   const most = view.nodes.map((_, node) => view.nodes.reduce((top, _, other) => other === node ? top : Math.max(top, matrix[node * n + other] || 0), 0));
   for (let a = 0; a < n; a++) {
     for (let b = a + 1; b < n; b++) {
-      const [from, to] = ordered(view, way, a, b);
       const isTrue = truth.has(a * n + b) && isHiddenPair(view, a, b);
-      const given = known(matrix[from * n + to]) ? matrix[from * n + to] : 0;
-      if (!isTrue && !(given > 0 && given >= 0.01 * most[from])) continue;
-      add(from, to, given, !isTrue ? "other" : names(from, to) ? "found" : "missed");
+      const mark = !isTrue ? "other" : names(a, b) ? "found" : "missed";
+      for (const [from, to] of kind === "probability" ? [[a, b]] : [[a, b], [b, a]]) {
+        const given = known(matrix[from * n + to]) ? matrix[from * n + to] : 0;
+        if (isTrue || (given > 0 && given >= 0.01 * most[from])) add(from, to, given, mark);
+      }
     }
   }
   return links.sort((a, b) => a.strength - b.strength);
 }
 
 /** How well a layer names the true edges that are hidden from the model: of all pairs of codes that can be connected. */
-function findingsOf(view, layer, way) {
+function findingsOf(view, layer) {
   const n = view.nodes.length;
   const truth = truthOf(view);
   const names = namingOf(view, layer);
@@ -228,7 +218,7 @@ function findingsOf(view, layer, way) {
   for (let a = 0; a < n; a++) {
     for (let b = a + 1; b < n; b++) {
       if (!isHiddenPair(view, a, b)) continue;
-      const [isTrue, isNamed] = [truth.has(a * n + b), names(...ordered(view, way, a, b))];
+      const [isTrue, isNamed] = [truth.has(a * n + b), names(a, b)];
       sums.pairs++;
       sums.edges += isTrue;
       sums.named += isNamed;

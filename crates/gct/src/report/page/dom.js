@@ -28,8 +28,11 @@ function clean(text) {
   return String(text).replace(/\s/gu, " ").replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069\u200e\u200f\ufffe\uffff]/gu, "");
 }
 
-/** What a code is called: its description, where there is one. */
-const titleOf = (code, description) => clean(description || code);
+/** What a code is called: its description, where there is one. No name is longer than a paragraph. */
+const titleOf = (code, description) => {
+  const name = clean(description || code);
+  return name.length > 200 ? `${name.slice(0, 120)}…${name.slice(-60)}` : name;
+};
 
 /** Whether a code says something beside its description. */
 const hasTitle = (code, description) => Boolean(description) && description !== code;
@@ -140,23 +143,25 @@ function share(value) {
   return value < 0.001 ? "< 0.001" : value.toFixed(3);
 }
 
+/** The sign stays on the line of its number. */
+const PERCENT = "\u00a0%";
+
 /** A probability for people, in percent: as many digits as tell it apart from never and always. */
 function chance(value) {
   if (!known(value)) return DASH;
   const percent = 100 * value;
-  if (percent === 0 || percent === 100) return `${percent} %`;
-  if (percent < 0.001) return "<0.001 %";
-  if (percent > 99.999) return ">99.999 %";
-  if (percent < 0.1) return `${Number(percent.toPrecision(1))} %`;
-  if (percent < 1) return `${percent.toFixed(2)} %`;
-  if (percent <= 99) return `${percent.toFixed(1)} %`;
+  if (percent === 0 || percent === 100) return `${percent}${PERCENT}`;
+  if (percent < 0.001) return `<0.001${PERCENT}`;
+  if (percent > 99.999) return `>99.999${PERCENT}`;
+  if (percent < 0.1) return `${Number(percent.toPrecision(1))}${PERCENT}`;
+  if (percent < 1) return `${percent.toFixed(2)}${PERCENT}`;
   // Near to certainty the distance from it counts.
   const missing = 100 - percent;
-  return `${percent.toFixed(missing < 0.01 ? 3 : missing < 0.1 ? 2 : 1)} %`;
+  return `${percent.toFixed(missing < 0.01 ? 3 : missing < 0.1 ? 2 : 1)}${PERCENT}`;
 }
 
 /** The ends of an interval of such shares. */
-const chances = interval => interval?.every(known) ? `${chance(interval[0]).replace(" %", "")} to ${chance(interval[1])}` : null;
+const chances = interval => interval?.every(known) ? `${chance(interval[0]).replace(PERCENT, "")} to ${chance(interval[1])}` : null;
 
 /** A count of encounters; where it, or what is left beside it, is so small that someone could be recognised, the report does not tell it. */
 function count(value, least) {

@@ -6,7 +6,7 @@ const VIEWS = [["graph", "Graph"], ["list", "List"], ["heat", "Heat map"], ["bar
 const GRAPH_ROOM = 560;
 
 /**
- * All that is said of one explanation. `settings` are {label, layer, view, way, node}, and `change` hears what the reader changes of them;
+ * All that is said of one explanation. `settings` are {label, layer, view, node}, and `change` hears what the reader changes of them;
  * `update` shows other settings of the same explanation.
  */
 function explain(view, run, report, change) {
@@ -48,7 +48,6 @@ function lookPart(view, run, change) {
   const names = view.layers.map(each => [each.name, clean(each.name)]);
   const layers = choice("Layer", names, null, name => change({ layer: name }));
   const views = choice("View", VIEWS, null, name => change({ view: name }));
-  const ways = choice("Attention", WAYS, null, name => change({ way: name }));
   const hidden = h("output", "0");
   const slider = h("input", { type: "range", min: 0, max: 100, value: 0, input: () => { least = (slider.value / 100) ** 2; threshold(); } });
   const option = node => h("option", { value: node }, shortened(whole(view.nodes[node].code, view.nodes[node].description), 13, 320));
@@ -60,7 +59,7 @@ function lookPart(view, run, change) {
   const sliderField = h("label.slider", "Hide links below ", hidden, slider);
   const root = part("look", run.asks === "pairs" ? "What the model connects, and where it looked" : "Where the model looked",
     run.asks !== "pairs" && view.layers.length > 0 && h("p.muted", "Attention is how much a code takes from others on the way to the answer. It is not the reason for the answer: a code that is looked at may change nothing."),
-    view.layers.length ? h("div.controls", layers, views, ways, h("label", "Look at ", codes), sliderField)
+    view.layers.length ? h("div.controls", layers, views, h("label", "Look at ", codes), sliderField)
       : h("p.muted", "This model does not mix nodes, so there is no attention to show. ",
         view.edges ? "These are the codes of the encounter and its true edges." : "These are the codes of the encounter."),
     readout, h("div.stage", pane, aside));
@@ -84,7 +83,7 @@ function lookPart(view, run, change) {
     if (drawn?.kind === "bars") return;
     // It may grow but not shrink: a page that became shorter would scroll, and take the node away from under the mouse.
     aside.style.minHeight = `${aside.offsetHeight}px`;
-    aside.replaceChildren(shown === null ? (drawn?.kind === "list" ? "" : strongest(view, run, layer, settings.way, 10)) : given(view, layer, shown));
+    aside.replaceChildren(shown === null ? (drawn?.kind === "list" ? "" : strongest(view, run, layer, 10)) : given(view, layer, shown));
   }
 
   function sentence(node) {
@@ -118,7 +117,7 @@ function lookPart(view, run, change) {
   function draw() {
     // On paper, where there are no buttons, this says which layer it is.
     const title = () => h("h4", layer.kind === "probability"
-      ? "Which nodes the model takes for connected" : `What nodes give to others: ${clean(layer.name)}, ${WAYS.find(([way]) => way === settings.way)[1]}`);
+      ? "Which nodes the model takes for connected" : `What nodes give to each other: ${clean(layer.name)}`);
     const pick = node => change({ node: node === settings.node ? null : node });
     drawn = null;
     aside.style.minHeight = "";
@@ -130,36 +129,33 @@ function lookPart(view, run, change) {
       pane.replaceChildren(bars(view, node));
     } else if (settings.view === "heat" && layer) {
       drawn = { kind: "heat" };
-      pane.replaceChildren(h("h4", layer.kind === "probability" ? "Which nodes the model takes for connected" : `What each node gives to each other: ${clean(layer.name)}`), sized("div.heat", width => heatMap(view, layer, width, { look: lookAtCell, pick })));
+      pane.replaceChildren(title(), sized("div.heat", width => heatMap(view, layer, width, { look: lookAtCell, pick })));
     } else if (settings.view === "list" && layer) {
       drawn = { kind: "list" };
-      pane.replaceChildren(title(), strongest(view, run, layer, settings.way, 30), h("p.muted", edgesInWords(view, layer, settings.way)));
+      pane.replaceChildren(title(), strongest(view, run, layer, 30), h("p.muted", edgesInWords(view, layer)));
     } else {
       const place = h("p.muted");
       const legendPlace = h("div");
       pane.replaceChildren(...layer ? [title()] : [], legendPlace, sized("div", width => {
-        drawn = { kind: "graph", count: place, ...graph(view, layer, settings.way, width, { look, pick }) };
+        drawn = { kind: "graph", count: place, ...graph(view, layer, width, { look, pick }) };
         legendPlace.replaceChildren(graphLegend(view, layer, drawn));
         threshold();
         look(null);
         return drawn.svg;
-      }), place, h("p.muted", edgesInWords(view, layer, settings.way)));
+      }), place, h("p.muted", edgesInWords(view, layer)));
     }
     sliderField.hidden = settings.view !== "graph" || !layer;
-    ways.hidden = !layer || layer.kind === "probability" || !["graph", "list"].includes(settings.view);
   }
 
   function update(next) {
     const before = settings;
     const usual = document.documentElement.clientWidth < GRAPH_ROOM && view.layers.length ? "list" : "graph";
-    const way = WAYS.some(([name]) => name === next.way) ? next.way : "out";
-    settings = { ...next, way, view: VIEWS.some(([name]) => name === next.view) ? next.view : usual };
+    settings = { ...next, view: VIEWS.some(([name]) => name === next.view) ? next.view : usual };
     const chosen = view.layers.find(each => each.name === settings.layer) ?? defaultLayer(view.layers);
-    const same = drawn && chosen === layer && before.view === settings.view && before.way === way && settings.view !== "bars";
+    const same = drawn && chosen === layer && before.view === settings.view && settings.view !== "bars";
     layer = chosen;
     layers.choose(layer?.name);
     views.choose(settings.view);
-    ways.choose(way);
     codes.value = pinned() ?? "";
     if (!same) draw();
     look(null);
@@ -169,15 +165,14 @@ function lookPart(view, run, change) {
 }
 
 /** How many of the hidden edges the layer finds, and how many of the pairs that it names are edges. */
-function edgesInWords(view, layer, way) {
+function edgesInWords(view, layer) {
   if (!layer) return "";
   if (!view.edges) return "Which codes are truly connected is not known here.";
-  const { pairs, edges, named, found } = findingsOf(view, layer, way);
-  const rule = layer.kind === "probability" ? "a probability of at least one half" : "at least what the giver gives to codes of that kind on average";
+  const { pairs, edges, named, found } = findingsOf(view, layer);
+  const rule = layer.kind === "probability" ? "a probability of at least one half" : "an end that gives the other its average share or more";
   const portion = (some, all) => all ? (some / all).toFixed(2) : DASH;
-  return `Of ${integer(edges)} true edges between codes ${integer(found)} are found (recall ${portion(found, edges)}); of the ${integer(named)} pairs that the model names, by ${rule}, `
-    + `${integer(found)} are true (precision ${portion(found, named)}; among all ${integer(pairs)} pairs that can be connected it is ${portion(edges, pairs)}). `
-    + "Edges of the visit are given to the model and not counted.";
+  return `Of ${integer(edges)} true edges between codes ${integer(found)} are found, by ${rule}: recall ${portion(found, edges)}. Of the ${integer(named)} pairs that pass this rule `
+    + `${integer(found)} are true: precision ${portion(found, named)}, where ${portion(edges, pairs)} of all ${integer(pairs)} pairs are true. Edges of the visit are given and not counted.`;
 }
 
 function unknownCodes(view) {
@@ -187,18 +182,19 @@ function unknownCodes(view) {
 }
 
 /** The strongest links of a layer by name. That the visit is connected with its diagnoses and its context is certain, and no news where pairs are asked for. */
-function strongest(view, run, layer, way, most) {
+function strongest(view, run, layer, most) {
   if (!layer) return h("div");
   const news = link => run.asks !== "pairs" || (view.nodes[link.from].kind !== 0 && view.nodes[link.to].kind !== 0);
-  const links = linksOf(view, layer, way).filter(link => link.strength > 0 && news(link)).slice(-most).reverse();
-  if (!links.length) return h("p.muted", "No node gives anything to another in this way.");
+  const links = linksOf(view, layer).filter(link => link.strength > 0 && news(link)).slice(-most).reverse();
+  if (!links.length) return h("p.muted", "No node gives anything to another.");
   const mutual = layer.kind === "probability";
+  const truth = truthOf(view);
   return table(mutual ? "Most probable connections" : "Strongest attention", [
     { name: mutual ? "between" : "from", cell: ({ from }) => inShort(view, from) },
     { name: mutual ? "and" : "to", cell: ({ to }) => inShort(view, to) },
     { name: mutual ? "probability" : "attention", number: true, cell: link => share(link.strength) },
-    ...view.edges ? [{ name: "true edge", cell: link => truthOf(view).has(Math.min(link.from, link.to) * view.nodes.length + Math.max(link.from, link.to)) ? h("span.true-mark", "● yes") : "no" }] : [],
-  ], links, { class: "small" });
+    ...view.edges ? [{ name: "true edge", cell: link => truth.has(Math.min(link.from, link.to) * view.nodes.length + Math.max(link.from, link.to)) ? h("span.true-mark", "● yes") : "no" }] : [],
+  ], links, { class: "small links-of-encounter" });
 }
 
 /** A node in a table. */

@@ -1,4 +1,4 @@
-// An encounter as a graph in columns, context left of the visit. Lines are as wide and as dark as what one node gives to the other.
+// An encounter as a graph in columns, context left of the visit. A half of a line is as wide and as dark as what the node at its end gives to the other.
 
 /** More lines than this are neither seen nor quickly drawn; true edges are always drawn. */
 const MOST_LINES = 1500;
@@ -55,16 +55,21 @@ function labelsOf(view, nodes, size, room, lines) {
 const headingOf = column => column.kind === 0 ? "visit" : `${HEADINGS[column.kind]} (${column.nodes.length})`;
 const labelOf = (view, node) => (node === view.hidden ? "? " : "") + titleOf(view.nodes[node].code, view.nodes[node].description);
 
+/** The line between two nodes, and the half of it that begins at the first. */
 function pathOf(plan, a, b) {
-  const [from, to] = [plan.place[a], plan.place[b]].sort((one, other) => one.column.left - other.column.left);
-  const right = from.column.left + from.column.width;
+  const [from, to] = [plan.place[a], plan.place[b]];
   const inside = from.column === to.column;
-  const [x1, x2] = [inside ? from.column.left : right, to.column.left];
+  const onward = from.column.left < to.column.left;
+  const x1 = inside || !onward ? from.column.left : from.column.left + from.column.width;
+  const x2 = inside || onward ? to.column.left : to.column.left + to.column.width;
   const bend = inside ? x1 - Math.min(20 + 0.2 * Math.abs(to.y - from.y), 60, x1 || 20) : (x1 + x2) / 2;
-  const f = value => value.toFixed(1);
+  const [y1, y2] = [from.y, to.y];
+  const f = values => values.map(value => value.toFixed(1)).join(" ");
+  const middle = [(x1 + 6 * bend + x2) / 8, (y1 + y2) / 2];
   return {
-    d: `M${f(x1)} ${f(from.y)}C${f(bend)} ${f(from.y)} ${f(bend)} ${f(to.y)} ${f(x2)} ${f(to.y)}`,
-    middle: `M${f(inside ? 0.25 * x1 + 0.75 * bend : bend)} ${f((from.y + to.y) / 2)}h0`,
+    whole: `M${f([x1, y1])}C${f([bend, y1, bend, y2, x2, y2])}`,
+    half: `M${f([x1, y1])}C${f([(x1 + bend) / 2, y1, (x1 + 3 * bend) / 4, (3 * y1 + y2) / 4, ...middle])}`,
+    middle: `M${f(middle)}h0`,
   };
 }
 
@@ -75,17 +80,19 @@ function lineOf(plan, link, strongest, weight = 1) {
     // Those of no true edge are many, and together must not hide the true ones.
     "stroke-opacity": Math.min(1, weight * (link.mark === "found" ? 0.3 + 0.6 * portion : 0.04 + 0.56 * portion ** 1.5)).toFixed(3),
   };
-  return s(`path.link.${link.mark}`, { d: pathOf(plan, link.from, link.to).d, ...look });
+  return s(`path.link.${link.mark}`, { d: pathOf(plan, link.from, link.to)[plan.parts], ...look });
 }
 
 /**
  * Draws a layer of a view. `look(node)` is called when a node is pointed at or focused (null when it no longer is), `pick(node)` when
  * it is chosen. Gives the drawing with `least(portion)`, which hides weak lines, and `show(node)`, which fades all but a node's links.
  */
-function graph(view, layer, way, width, { look, pick }) {
-  const plan = planOf(view, width);
-  const links = linksOf(view, layer, way);
+function graph(view, layer, width, { look, pick }) {
+  const plan = { ...planOf(view, width), parts: layer?.kind === "attention" || layer?.kind === "prior" ? "half" : "whole" };
+  const links = linksOf(view, layer);
   const strongest = strongestOf(layer, links);
+  const dotsOf = some => some.filter(link => link.mark === "found" && (plan.parts === "whole" || link.from < link.to))
+    .map(link => pathOf(plan, link.from, link.to).middle).join("");
   const [lines, own, tags] = [s("g.links"), s("g.own"), s("g.tags")];
   const boxes = view.nodes.map((node, place) => {
     const { column, y } = plan.place[place];
@@ -128,8 +135,7 @@ function graph(view, layer, way, width, { look, pick }) {
     const strong = links.filter(link => link.mark === "missed" || link.strength >= portion * strongest);
     const others = strong.filter(link => link.mark === "other").slice(-MOST_LINES);
     const ordered = [...others, ...strong.filter(link => link.mark === "found"), ...strong.filter(link => link.mark === "missed")];
-    const dots = strong.filter(link => link.mark === "found").map(link => pathOf(plan, link.from, link.to).middle).join("");
-    lines.replaceChildren(...ordered.map(link => lineOf(plan, link, strongest)), s("path.true-dots", { d: dots }));
+    lines.replaceChildren(...ordered.map(link => lineOf(plan, link, strongest)), s("path.true-dots", { d: dotsOf(strong) }));
     return { drawn: ordered.length, all: links.length };
   }
 
@@ -146,7 +152,8 @@ function graph(view, layer, way, width, { look, pick }) {
         const inside = column === plan.place[node].column;
         near.add(other);
         own.append(lineOf(plan, link, strongest, 1.8));
-        if (layer) {
+        // What it gives; what it gets stands in the table.
+        if (layer && (link.from === node || plan.parts === "whole")) {
           const value = share(link.strength);
           const wide = textWidth(value, plan.size - 1) * 1.12 + 4;
           const left = inside || !before ? column.left - wide : column.left + column.width;
@@ -155,8 +162,7 @@ function graph(view, layer, way, width, { look, pick }) {
             s("text", { x: left + wide / 2, y: y + 3.5, "text-anchor": "middle", "font-size": plan.size - 1 }, value));
         }
       }
-      const dots = links.filter(({ from, to, mark }) => mark === "found" && (from === node || to === node));
-      own.append(s("path.true-dots", { d: dots.map(link => pathOf(plan, link.from, link.to).middle).join("") }));
+      own.append(s("path.true-dots", { d: dotsOf(links.filter(({ from, to }) => from === node || to === node)) }));
     }
     boxes.forEach((box, place) => {
       box.classList.toggle("far", node !== null && !near.has(place));
@@ -190,7 +196,7 @@ function graphLegend(view, layer, { strongest, widest }) {
   return h("ul.legend",
     view.edges && item(sample("found", wide, true), layer ? "true edge, found" : "true edge, as recorded"),
     view.edges && layer && item(sample("missed", {}), "true edge, missed"),
-    layer && item(sample("other", { "stroke-width": 4, "stroke-opacity": 0.5 }), view.edges ? "no hidden edge" : `${verb} between two nodes`),
+    layer && item(sample("other", { "stroke-width": 4, "stroke-opacity": 0.5 }), view.edges ? "other pairs" : verb === "attention" ? "what the node at this end gives to the other" : `${verb} between two nodes`),
     typeof view.hidden === "number" && h("li", h("span.swatch.hidden-box", "?"), "hidden from the model"),
     scale.length ? h("li.muted", `${verb}:`) : null, scale);
 }

@@ -7,7 +7,8 @@ function outcomesSection(report, run) {
   const place = h("div");
   const draw = name => {
     const outcome = outcomeOf(run, name);
-    place.replaceChildren(...[thresholds(outcome, report), h("div.columns.charts", calibrationChart(run, report, outcome.calibration?.bins ?? [], outcome.calibration),
+    place.replaceChildren(...[thresholds(outcome, report), h("div.columns.charts", calibrationChart(run, report, outcome.calibration?.bins ?? [],
+        run.curves.find(curve => curve.name === name)?.calibration ?? [], outcome.calibration),
       decisionCurve(outcome)), subgroups(run, report, name)].filter(Boolean));
   };
   const select = h("select", { change: () => draw(select.value) }, outcomes.map(outcome => h("option", { value: outcome.name }, clean(outcome.name))));
@@ -36,16 +37,17 @@ function thresholds(outcome, report) {
 }
 
 /** What was said beside what happened, bin by bin: points with intervals, since a bin can have few. */
-function calibrationChart(run, report, bins, calibration) {
+function calibrationChart(run, report, bins, columns, calibration) {
   const shown = bins.filter(bin => known(bin.said) && known(bin.happened));
-  const most = Math.max(1, ...bins.map(bin => bin.count ?? 0));
-  const line = (name, value, interval) => known(value) && `${name} ${value.toFixed(2)}${interval?.every(known) ? ` (${interval.map(end => end.toFixed(2)).join(" to ")})` : ""}`;
+  const most = Math.max(1, ...columns.map(bin => bin.count ?? 0));
+  const number = value => value.toFixed(2).replace("-", "−");
+  const line = (name, value, interval) => known(value) && `${name} ${number(value)}${interval?.every(known) ? ` (${interval.map(number).join(" to ")})` : ""}`;
   const slope = [line("slope", calibration?.slope, calibration?.slope_interval), line("intercept", calibration?.intercept, calibration?.intercept_interval)].filter(Boolean);
   return lineChart({ title: "Calibration",
-    note: `How often it happens when the model says so, with 95 % intervals. Grey bars: how many fall into each bin.${slope.length ? ` ${slope.join(", ")}; 1 and 0 are perfect.`.replace(" s", " S") : ""}`,
+    note: `How often it happens when the model says so${shown.some(bin => bin.happened_interval?.every(known)) ? ", with 95\u00a0% intervals" : ""}. Grey bars: how many get which probability.${slope.length ? ` Calibration ${slope.join(", ")}; 1 and 0 are perfect.` : ""}`,
     x: { name: "the model says", range: [0, 1] }, y: { name: "it happens", range: [0, 1] }, diagonal: "perfect",
     series: [{ name: run.name, look: report.runs.indexOf(run) % 6, strong: true, points: shown.map(bin => [bin.said, bin.happened]), intervals: shown.map(bin => bin.happened_interval) }],
-    bars: bins.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })),
+    bars: columns.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })),
     rows: () => table("Bins of the calibration", [
       { name: "probability", cell: bin => `${chance(bin.low)} to ${chance(bin.high)}` },
       { name: "encounters", number: true, cell: bin => count(bin.count, report.min_cell) },
@@ -59,15 +61,15 @@ function decisionCurve(outcome) {
   const points = (outcome.net_benefit ?? []).filter(point => known(point.model));
   if (!points.length) return null;
   const top = Math.max(...points.map(point => Math.max(point.model, point.treat_all ?? 0)));
-  const end = roomFor(Math.max(0.05, points.findLast(point => point.model > 0.002 * top)?.threshold ?? 0.05));
+  const end = roomFor(Math.max(0.02, points.findLast(point => point.model > 0.002 * top)?.threshold ?? 0.05));
   const inside = points.filter(point => point.threshold <= end);
   const low = -0.25 * top;
   const line = key => inside.filter(point => known(point[key]) && point[key] >= low).map(point => [point.threshold, point[key]]);
   return lineChart({ title: "Decision curve",
     note: "Net benefit: true alerts per encounter, less the false ones, weighted by the odds of the threshold. A model is of use where its line is above the two others.",
     x: { name: "threshold", range: [0, end] }, y: { name: "net benefit", range: [low, top * 1.05] },
-    series: [{ name: "alert nobody", look: 5, points: [[0, 0], [end, 0]] }, { name: "alert everybody", look: 1, points: line("treat_all") },
-      { name: "alert by the model", look: 0, strong: true, points: line("model") }] });
+    series: [{ name: "alert nobody", look: 5, plain: true, points: [[0, 0], [end, 0]] }, { name: "alert everybody", look: 1, plain: true, points: line("treat_all") },
+      { name: "alert by the model", look: 0, strong: true, plain: true, points: line("model") }] });
 }
 
 /** The metrics of groups of patients. */

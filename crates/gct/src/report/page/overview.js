@@ -174,7 +174,7 @@ function curves(report, run) {
       lineChart({ title: "ROC", note: "True ones found, against false ones called true, as the threshold falls.",
         x: { name: "false positive rate", range: [0, 1] }, y: { name: "true positive rate", range: [0, 1] },
         series: series("roc"), diagonal: "guessing" }),
-      hasOutcome ? "" : calibrationChart(run, report, own.calibration ?? []));
+      hasOutcome ? "" : calibrationChart(run, report, own.calibration ?? [], own.calibration ?? []));
   };
   const select = h("select", { change: () => draw(select.value) }, run.curves.map(curve => h("option", { value: curve.name }, clean(curve.name))));
   draw(run.curves[0].name);

@@ -17,7 +17,7 @@ function stateOf(report, hash) {
   return {
     section: shown ? section : "overview",
     run: Math.max(0, report.runs.findIndex(run => run.name === values.get("run"))),
-    encounter: number("encounter"), label: values.get("label"), layer: values.get("layer"), view: values.get("view"), way: values.get("way"), node: number("node"), code: number("code"),
+    encounter: number("encounter"), label: values.get("label"), layer: values.get("layer"), view: values.get("view"), node: number("node"), code: number("code"),
   };
 }
 
@@ -25,7 +25,7 @@ function hashOf(report, state) {
   const values = new URLSearchParams();
   const put = (name, value) => { if (value !== null && value !== undefined) values.set(name, value); };
   if (report.runs.length > 1) put("run", report.runs[state.run].name);
-  const own = { encounters: ["encounter", "label", "layer", "view", "way", "node"], map: ["code"] }[state.section] ?? [];
+  const own = { encounters: ["encounter", "label", "layer", "view", "node"], map: ["code"] }[state.section] ?? [];
   own.forEach(name => put(name, state[name]));
   return `#${state.section}${values.size ? "?" + values : ""}`;
 }

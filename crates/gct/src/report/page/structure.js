@@ -39,7 +39,8 @@ function structureSection(main, report, run) {
 
 /** All links of the part, to search, sort and take away. */
 function linksSection(report, run) {
-  const about = run.asks === "pairs" ? "mean probability" : "mean attention";
+  const isPair = run.asks === "pairs";
+  const about = isPair ? "mean probability" : "cause gives";
   const title = h("h2", "Links over all encounters");
   if (!run.links.length) {
     return h("section", title, h("p.empty", run.layers.length
@@ -52,7 +53,7 @@ function linksSection(report, run) {
   const code = at => run.codes.code[at];
   const name = at => titleOf(code(at), run.codes.description[at]);
   const columns = [
-    ["cause", link => name(link.cause)], ["effect", link => name(link.effect)], [about, link => link.mean],
+    ["cause", link => name(link.cause)], ["effect", link => name(link.effect)], [about, link => link.mean], ...isPair ? [] : [["effect gives", link => link.back]],
     ["encounters", link => link.encounters], ...ofSome ? [["truth known", link => link.known]] : [],
     ...truthKnown ? [["truly connected", link => link.true]] : [],
   ];
@@ -99,6 +100,7 @@ function linksSection(report, run) {
     const cell = at => h("td", labelled(code(at), run.codes.description[at]));
     const line = link => h("tr", cell(link.cause), cell(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3),
         known(link.low) && known(link.high) && h("span.muted.what", `${figure(link.low, 3)} to ${figure(link.high, 3)}`)),
+      !isPair && h("td.number", figure(link.back, 3)),
       h("td.number", count(link.encounters, report.min_cell)), ofSome && h("td.number", count(link.known, report.min_cell)), truthKnown && h("td.number", count(link.true, report.min_cell)));
     body.replaceChildren(...rows.length ? rows.map(line) : [h("tr", h("td", { colspan: columns.length }, "No such link."))]);
     place.textContent = rows.length ? `${integer(page * size + 1)} to ${integer(page * size + rows.length)} of ${integer(shown.length)}` : "0";
@@ -109,8 +111,8 @@ function linksSection(report, run) {
   function save() {
     const number = value => known(value) ? value : count(value, report.min_cell);
     const row = link => [code(link.cause), run.codes.description[link.cause], code(link.effect), run.codes.description[link.effect],
-      link.mean, link.low ?? null, link.high ?? null, number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
-    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "low", "high", "encounters",
+      link.mean, link.low ?? null, link.high ?? null, ...isPair ? [] : [link.back ?? null], number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
+    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "low", "high", ...isPair ? [] : ["effect_gives"], "encounters",
       ...ofSome ? ["truth_known"] : [], ...truthKnown ? ["truly_connected"] : []];
     download(`links-${clean(run.name).replace(/[^\w-]+/g, "_")}.csv`, csv([heading, ...shown.map(row)]));
   }
@@ -118,7 +120,7 @@ function linksSection(report, run) {
   arrange();
   return h("section.links-section", title,
     h("p.muted", "Pairs of codes by ",
-      run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention that the last block gives from the cause to the effect",
+      run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention that the two give each other in the last block",
       ", in the mean over the encounters that have both, with its 95 % interval where they are two or more.", !truthKnown ? "" : ofSome
         ? " Truth known: of how many of these encounters it is known what is connected. Truly connected: in how many of those."
         : " Truly connected: in how many of these encounters."),
