@@ -149,8 +149,9 @@ function lookPart(view, run, change) {
 
   function update(next) {
     const before = settings;
-    const usual = document.documentElement.clientWidth < GRAPH_ROOM && view.layers.length ? "list" : "graph";
-    settings = { ...next, view: VIEWS.some(([name]) => name === next.view) ? next.view : usual };
+    const isNarrow = document.documentElement.clientWidth <= GRAPH_ROOM && view.layers.length > 0;
+    const wanted = VIEWS.some(([name]) => name === next.view) ? next.view : "graph";
+    settings = { ...next, view: isNarrow && wanted === "graph" ? "list" : wanted };
     const chosen = view.layers.find(each => each.name === settings.layer) ?? defaultLayer(view.layers);
     const same = drawn && chosen === layer && before.view === settings.view && settings.view !== "bars";
     layer = chosen;

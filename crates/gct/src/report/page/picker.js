@@ -42,7 +42,7 @@ function codePicker(run, begin, changed) {
   const id = `picker-${codePicker.made = (codePicker.made ?? 0) + 1}`;
   const field = h("input", { type: "search", role: "combobox", placeholder: "name or code", autocomplete: "off", "aria-label": "Add a code", "aria-expanded": false,
     "aria-controls": `${id}-list`, "aria-autocomplete": "list", input: () => suggest(), focus: () => suggest(), keydown: moved,
-    blur: () => setTimeout(() => close(), 150) });
+    blur: () => close() });
   const list = h("ul.options", { id: `${id}-list`, role: "listbox", "aria-label": "Codes", hidden: true });
   const kindsHere = IN_ORDER.filter(each => each && choices.some(choice => choice.kind === each));
   const kinds = choice("Kind", [["0", "all"], ...kindsHere.map(each => [String(each), HEADINGS[each]])], "0", value => { kind = Number(value); suggest(); });
@@ -69,7 +69,12 @@ function codePicker(run, begin, changed) {
   }
 
   function moved(event) {
-    if (event.key === "Escape") { close(); return; }
+    if (event.key === "Escape" && !list.hidden) {
+      // The browser would empty the field, and the list would open again.
+      event.preventDefault();
+      close();
+      return;
+    }
     if (event.key === "Enter") {
       event.preventDefault();
       if (!list.hidden && options.length) add(options[Math.max(0, at)]);
