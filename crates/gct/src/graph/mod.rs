@@ -58,6 +58,11 @@ impl NodeKind {
         }
     }
 
+    /// Whether M connects nodes of the two kinds.
+    pub(crate) fn is_next_to(self, other: NodeKind) -> bool {
+        self.parent() == Some(other) || other.parent() == Some(self)
+    }
+
     /// The kind that M connects it with, towards the visit.
     fn parent(self) -> Option<NodeKind> {
         match self {
@@ -138,7 +143,7 @@ impl NodeRanges {
     /// ways, and a node with itself.
     pub fn allowed(&self, i: usize, j: usize) -> bool {
         let [(a, _), (b, _)] = [i, j].map(|node| self.locate(node));
-        i == j || a.parent() == Some(b) || b.parent() == Some(a)
+        i == j || a.is_next_to(b)
     }
 }
 

@@ -118,7 +118,7 @@ impl Explainer<'_> {
     }
 
     /// An effect in words.
-    fn change(&self, encounter: &Encounter, effect: &Effect) -> Change {
+    pub(super) fn change(&self, encounter: &Encounter, effect: &Effect) -> Change {
         let (kind, Code { code, description, .. }) = self.code(encounter, effect.node);
         Change {
             node: effect.node,
@@ -143,9 +143,9 @@ impl Explainer<'_> {
             effects.iter().take(paired).map(|effect| (effect.node, *effect)).collect()
         };
         let strongest: Vec<BTreeMap<usize, Effect>> = effects.iter().map(|some| strongest(some)).collect();
-        let wanted: BTreeSet<NodePair> =
-            strongest.iter().flat_map(|some| some.keys().copied().tuple_combinations()).collect();
-        let cuts = wanted.into_iter().map(|(a, b)| Cut { asked: 0, nodes: vec![a, b] });
+        let wanted: BTreeSet<[usize; 2]> =
+            strongest.iter().flat_map(|some| some.keys().copied().array_combinations()).collect();
+        let cuts = wanted.into_iter().map(|nodes| Cut { asked: 0, nodes: nodes.into() });
         let mut told = vec![Vec::new(); effects.len()];
         ask_without(self.predictor(), std::slice::from_ref(asked), cuts, stop, |cut, after| {
             for ((told, after), strongest) in told.iter_mut().zip(after).zip(&strongest) {

@@ -21,11 +21,13 @@ pub struct TableOptions {
     pub min_probability: f64,
     /// Whether the columns are those of MEDS, and no other.
     pub meds: bool,
+    /// How many codes are told with each row that change it most when they are left out; 0 for no such column.
+    pub why: usize,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        TableOptions { threshold: 0.5, top: 10, min_probability: 0.5, meds: false }
+        TableOptions { threshold: 0.5, top: 10, min_probability: 0.5, meds: false, why: 0 }
     }
 }
 
@@ -38,6 +40,9 @@ impl TableOptions {
         }
         if self.top == 0 {
             return Err(Error::setting("top", self.top, "a whole number from 1"));
+        }
+        if self.meds && self.why > 0 {
+            return Err(Error::NotMeds { problem: "its columns have no room for reasons" });
         }
         Ok(())
     }
