@@ -6,12 +6,25 @@ import subprocess
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, average_precision_score, brier_score_loss, log_loss, roc_auc_score
+from scipy.optimize import brentq, minimize
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    brier_score_loss,
+    confusion_matrix,
+    f1_score,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 BINS = 10
 
 
-def figures(tmp_path, scores, labels, subjects, replicates=20, seed=0):
+def printed(tmp_path, scores, labels, subjects, replicates=20, seed=0, thresholds=()):
     assert scores.dtype == np.float32
     file = tmp_path / "examples.json"
     file.write_text(
@@ -21,12 +34,17 @@ def figures(tmp_path, scores, labels, subjects, replicates=20, seed=0):
                 "labels": labels.tolist(),
                 "subjects": subjects.tolist(),
                 "bootstrap": {"replicates": replicates, "seed": seed},
+                "thresholds": list(thresholds),
             }
         )
     )
     run = subprocess.run([os.environ["GCT_METRICS"], file], check=True, stdout=subprocess.PIPE)
-    printed = json.loads(run.stdout)
-    return printed["areas"] | printed["predictions"]
+    return json.loads(run.stdout)
+
+
+def figures(*args, **kwargs):
+    got = printed(*args, **kwargs)
+    return got["areas"] | got["predictions"]
 
 
 def examples(seed, count, subjects, levels):
@@ -102,3 +120,118 @@ def test_undefined_is_null(tmp_path):
     got = figures(tmp_path, np.zeros(2, np.float32), np.array([False, False]), np.array([0, 1]))
     assert got["aucpr"] == got["auroc"] == {"value": None, "interval": None}
     assert got["accuracy"] == {"value": 1.0, "interval": [1.0, 1.0]}
+
+
+THRESHOLDS = [0.0, 0.05, 0.2, 0.5, 0.73, 1.0]
+
+
+def points(scores, labels, weights=None):
+    """What scikit-learn says at each threshold; undefined is None."""
+    probabilities, of = 1 / (1 + np.exp(-scores.astype(np.float64))), []
+    for threshold in THRESHOLDS:
+        said = probabilities > threshold
+        theirs = {"sample_weight": weights, "zero_division": np.nan}
+        alerts = 1000 * np.average(said, weights=weights)
+        of.append(
+            {
+                "sensitivity": recall_score(labels, said, **theirs),
+                "specificity": recall_score(labels, said, pos_label=False, **theirs),
+                "ppv": precision_score(labels, said, **theirs),
+                "npv": precision_score(labels, said, pos_label=False, **theirs),
+                "f1": f1_score(labels, said, sample_weight=weights, zero_division=0.0),
+                "alerts_per_1000": alerts,
+            }
+        )
+    return of
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("levels", [1, 20])
+def test_operating_points_are_those_of_scikit_learn(tmp_path, seed, levels):
+    scores, labels, subjects = examples(seed, 500, 20, levels)
+    got = printed(tmp_path, scores, labels, subjects, thresholds=THRESHOLDS)["thresholds"]
+    for ours, theirs, threshold in zip(got, points(scores, labels), THRESHOLDS, strict=True):
+        assert ours["threshold"] == threshold
+        for name, value in theirs.items():
+            mine = np.nan if ours[name] is None else ours[name]
+            assert mine == pytest.approx(value, rel=0, abs=1e-12, nan_ok=True), (name, threshold)
+
+
+def test_net_benefit_is_that_of_the_confusion_matrix(tmp_path):
+    scores, labels, subjects = examples(3, 400, 20, 4)
+    probabilities = 1 / (1 + np.exp(-scores.astype(np.float64)))
+    got = printed(tmp_path, scores, labels, subjects, thresholds=THRESHOLDS)["net_benefit"]
+    assert [of["threshold"] for of in got] == THRESHOLDS[:-1]
+    for of in got:
+        odds = of["threshold"] / (1 - of["threshold"])
+        for name, said in [("model", probabilities > of["threshold"]), ("treat_all", labels | ~labels)]:
+            _, false_alarms, _, found = confusion_matrix(labels, said, labels=[False, True]).ravel()
+            assert of[name] == pytest.approx((found - odds * false_alarms) / len(labels), abs=1e-12), name
+        assert of["treat_none"] == 0
+
+
+def recalibration(scores, labels, weights):
+    """Slope of a logistic regression on the logit, and the intercept where the slope is 1."""
+    z, y = scores.astype(np.float64), labels.astype(np.float64)
+
+    def loss(parameters):
+        logit = parameters[0] + parameters[1] * z
+        excess = weights * (1 / (1 + np.exp(-logit)) - y)
+        return np.sum(weights * (np.logaddexp(0, logit) - y * logit)), [excess.sum(), (excess * z).sum()]
+
+    both = minimize(loss, [0, 1], jac=True, method="BFGS", options={"gtol": 1e-9})
+    large = brentq(lambda of: loss([of, 1])[1][0], -50, 50, xtol=1e-12)
+    return both.x[1], large
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slope_and_intercept_are_those_of_scipy(tmp_path, seed):
+    scores, labels, subjects = examples(seed, 800, 30, 8)
+    got = printed(tmp_path, scores, labels, subjects)["calibration"]
+    slope, intercept = recalibration(scores, labels, np.ones(len(labels)))
+    assert got["slope"] == pytest.approx(slope, abs=1e-5)
+    assert got["intercept"] == pytest.approx(intercept, abs=1e-9)
+
+
+def test_intervals_of_points_and_calibration_are_those_of_resampled_subjects(tmp_path):
+    scores, labels, who = examples(2, 600, 40, 4)
+    subjects = np.minimum(who, 29)
+    got = printed(tmp_path, scores, labels, subjects, replicates=4000, thresholds=THRESHOLDS)
+    random, slopes, intercepts, drawn = np.random.default_rng(0), [], [], []
+    for _ in range(400):
+        weights = np.bincount(random.integers(0, 30, 30), minlength=30)[subjects]
+        slope, intercept = recalibration(scores, labels, weights)
+        slopes.append(slope)
+        intercepts.append(intercept)
+        drawn.append(points(scores, labels, weights))
+    at = THRESHOLDS.index(0.5)
+    expected = {name: [of[at][name] for of in drawn] for name in drawn[0][at]}
+    beside = [(got["thresholds"][at], expected), (got["calibration"], {"slope": slopes, "intercept": intercepts})]
+    for ours, theirs in beside:
+        for name, replicates in theirs.items():
+            low, high = np.percentile(replicates, [2.5, 97.5])
+            interval = pytest.approx([low, high], rel=0, abs=0.12 * (high - low))
+            assert ours[f"{name}_interval"] == interval, name
+
+
+def test_the_calibration_curve_is_that_of_scikit_learn(tmp_path):
+    random = np.random.default_rng(5)
+    scores = random.normal(-2, 1.5, 1000).astype(np.float32)
+    labels = random.random(1000) < 1 / (1 + np.exp(-scores))
+    assert len(np.unique(scores)) == 1000
+    probabilities = 1 / (1 + np.exp(-scores.astype(np.float64)))
+    bins = printed(tmp_path, scores, labels, np.arange(1000))["calibration"]["bins"]
+    happened, said = calibration_curve(labels, probabilities, n_bins=10, strategy="quantile")
+    assert [of["count"] for of in bins] == [100] * 10
+    assert [of["happened"] for of in bins] == pytest.approx(happened, abs=1e-12)
+    assert [of["said"] for of in bins] == pytest.approx(said, abs=1e-12)
+    for of in bins:
+        theirs = binomtest(round(100 * of["happened"]), 100).proportion_ci(method="wilson")
+        assert of["happened_interval"] == pytest.approx([theirs.low, theirs.high], abs=1e-9)
+
+
+def test_the_slope_of_separated_classes_is_undefined(tmp_path):
+    scores, labels = np.array([-2, -1, 1, 2], np.float32), np.array([False, False, True, True])
+    got = printed(tmp_path, scores, labels, np.arange(4))["calibration"]
+    assert got["slope"] is got["slope_interval"] is None
+    assert got["intercept"] == pytest.approx(0)

@@ -1,10 +1,11 @@
 //! All metrics of scored examples, for `reference/test_metrics.py`.
 //!
-//! `metrics FILE` reads a JSON object of `scores` (logits), `labels`, `subjects` and `bootstrap`.
+//! `metrics FILE` reads a JSON object of `scores` (logits), `labels`, `subjects`, `bootstrap` and, if they are
+//! asked for, `thresholds`.
 
 use std::{env, fs};
 
-use gct::metric::{Bootstrap, Predictions, Scored, SubjectRanking};
+use gct::metric::{Bootstrap, Draws, Predictions, Scored, SubjectRanking};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,6 +15,8 @@ struct Examples {
     labels: Vec<bool>,
     subjects: Vec<u32>,
     bootstrap: Bootstrap,
+    #[serde(default)]
+    thresholds: Vec<f64>,
 }
 
 #[allow(clippy::print_stdout)] // Its output is its result.
@@ -27,8 +30,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ranking.add(Scored { score, positive, subject });
         predictions.add(score.into(), positive, subject);
     }
-    let areas = ranking.estimates(&examples.bootstrap);
-    let predictions = predictions.estimates(&examples.bootstrap);
-    println!("{}", json!({ "areas": areas, "predictions": predictions }));
+    let ranking = ranking.sorted();
+    let draws = Draws::new(examples.bootstrap, ranking.subjects());
+    let printed = json!({
+        "areas": ranking.areas(&examples.bootstrap),
+        "predictions": predictions.estimates(&examples.bootstrap),
+        "thresholds": ranking.operating_points(&examples.thresholds, &draws),
+        "calibration": ranking.calibration(&draws),
+        "net_benefit": ranking.net_benefit(&examples.thresholds),
+    });
+    println!("{printed}");
     Ok(())
 }

@@ -55,6 +55,7 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
             return format!("any of them can be learned: --task label:{label}").into();
         }
         ChooseTask => "choose another task with --task, or a dataset that has it",
+        GiveThreshold => "aim at something else with --at, or give the threshold itself with --thresholds",
         ChooseKnownName => "give one of the known names",
         AddLabels => "make the dataset again with labels: `gct prepare` joins your own with --labels FILE",
         KeepSplit => KEEP_SPLIT,
@@ -157,7 +158,8 @@ mod tests {
             Some(Remedy::ListSettings) => Remedy::ChooseLabel { example: None },
             Some(Remedy::ChooseLabel { example: None }) => Remedy::ChooseLabel { example: Some("l".into()) },
             Some(Remedy::ChooseLabel { example: Some(_) }) => Remedy::ChooseTask,
-            Some(Remedy::ChooseTask) => Remedy::ChooseKnownName,
+            Some(Remedy::ChooseTask) => Remedy::GiveThreshold,
+            Some(Remedy::GiveThreshold) => Remedy::ChooseKnownName,
             Some(Remedy::ChooseKnownName) => Remedy::AddLabels,
             Some(Remedy::AddLabels) => Remedy::KeepSplit,
             Some(Remedy::KeepSplit) => Remedy::WidenFilter,
@@ -184,6 +186,6 @@ mod tests {
             let hint = hint(remedy);
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{remedy:?}: {hint}");
         }
-        assert_eq!(remedies.len(), 53, "one of each");
+        assert_eq!(remedies.len(), 54, "one of each");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use gct::dataset::{Source, Writer};
 use gct::files::Overwrite;
 use gct::record::{Code, Encounter, EncounterId, PerKind, SubjectId};
-use serde_json::json;
+use serde_json::{Value, json};
 use snapbox::str;
 
 use super::{gct, json};
@@ -81,7 +81,7 @@ lab codes per encounter
     gct(home, &line).assert().success();
     assert!(fs::read_to_string(home.join("run/run.json")).unwrap().contains("\"context\": 2"));
     for line in [
-        "evaluate run",
+        "evaluate run --by age --min-cell 0",
         "predict run --out predictions.parquet",
         "embed run --out codes.parquet --codes",
         "report run --out page.html",
@@ -93,4 +93,12 @@ lab codes per encounter
     assert!(fs::read_to_string(home.join("graph.svg")).unwrap().contains(">context (1)<"));
     let page = fs::read_to_string(home.join("page.html")).unwrap();
     assert!(page.contains("\"kind\":[4,4,1,1,2]"), "context is the kind 4 of the page");
+    // Everybody of an age is older, or nobody: what needs both is undefined, and said to be.
+    let report = json(home, "evaluate run --split all --by age --bootstrap 5");
+    let groups = report["subgroups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    assert_eq!((&groups[0]["group"], &groups[0]["positives"]), (&"18-64".into(), &0.into()));
+    assert_eq!((&groups[0]["auroc"], &groups[0]["auroc_gap"]), (&Value::Null, &Value::Null));
+    assert!(groups[0]["note"].as_str().unwrap().starts_with("no positives"));
+    assert!(groups[1]["accuracy_gap_interval"][0].is_f64());
 }

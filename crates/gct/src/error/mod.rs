@@ -417,6 +417,15 @@ pub enum Error {
         problem: &'static str,
     },
 
+    /// No threshold can be chosen for what is aimed at.
+    #[error("no threshold can be chosen for {aim}: {problem}")]
+    NoThreshold {
+        /// What is aimed at.
+        aim: String,
+        /// Why not.
+        problem: String,
+    },
+
     /// A name that is not one of those known.
     #[error("unknown {what} `{name}`; known: {}", list(known))]
     UnknownName {
@@ -576,7 +585,8 @@ mod tests {
             }
             Some(Error::Incoming { .. }) => Error::NoBuckets { run: path },
             Some(Error::NoBuckets { .. }) => Error::NotMeds { problem: "a subject is no number" },
-            Some(Error::NotMeds { .. }) => {
+            Some(Error::NotMeds { .. }) => Error::NoThreshold { aim: "ppv=0.9".into(), problem },
+            Some(Error::NoThreshold { .. }) => {
                 Error::UnknownName { what: "task", name: "t".into(), known: vec!["u".into()] }
             }
             Some(Error::UnknownName { .. }) => {
@@ -594,7 +604,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.split(' ').count() >= 3 && !message.contains('\n'), "{message}");
         }
-        assert_eq!(errors.len(), 47, "one of each");
+        assert_eq!(errors.len(), 48, "one of each");
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub enum Remedy {
     },
     /// Choose another task, or a dataset that has what this one needs.
     ChooseTask,
+    /// Aim at something that can be reached, or give a threshold.
+    GiveThreshold,
     /// Give one of the names that the message lists.
     ChooseKnownName,
     /// Make the dataset again with labels.
@@ -186,6 +188,7 @@ impl Error {
             Error::Incoming { .. } => Remedy::CorrectEncounters,
             Error::NoBuckets { .. } => Remedy::GiveCodes,
             Error::NotMeds { .. } => Remedy::WriteOtherColumns,
+            Error::NoThreshold { .. } => Remedy::GiveThreshold,
             Error::UnknownName { known, .. } if known.is_empty() => Remedy::AddLabels,
             Error::UnknownName { .. } => Remedy::ChooseKnownName,
             Error::NothingKept { .. } => Remedy::WidenFilter,

@@ -174,7 +174,7 @@ pub(super) fn of_csv(
 }
 
 /// What is between the columns: a comma, unless the first line has none.
-fn delimiter(reader: &mut Reader) -> std::io::Result<u8> {
+pub(super) fn delimiter(reader: &mut Reader) -> std::io::Result<u8> {
     let found = reader.fill_buf()?;
     let line = found.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let has = |byte: &u8| line.contains(byte);
@@ -182,7 +182,7 @@ fn delimiter(reader: &mut Reader) -> std::io::Result<u8> {
 }
 
 /// Reads a row; whether there is one.
-fn read_record(
+pub(super) fn read_record(
     path: &Path,
     number: u64,
     reader: &mut csv::Reader<impl Read>,
@@ -231,19 +231,26 @@ fn check_types(path: &Path, batch: &RecordBatch, positions: &Positions) -> Resul
     for (position, name) in positions.iter().zip(COLUMNS) {
         let Some(position) = position else { continue };
         let found = batch.column(*position).data_type();
-        let is_text = matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-        let is_number = found.is_integer() || matches!(found, DataType::Float32 | DataType::Float64);
-        let is_null = *found == DataType::Null;
         let expected = if name == "value" { "a number" } else { "text" };
-        if !is_null && !is_text && (!is_number || name == "kind") {
+        let is_read = if name == "kind" { is_text(found) } else { is_text_or_number(found) };
+        if *found != DataType::Null && !is_read {
             return Err(refusal(path, format!("column `{name}`: expected {expected}")));
         }
     }
     Ok(())
 }
 
+fn is_text(column: &DataType) -> bool {
+    matches!(column, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether [`text`] reads such a column.
+pub(super) fn is_text_or_number(column: &DataType) -> bool {
+    is_text(column) || column.is_integer() || matches!(column, DataType::Float32 | DataType::Float64)
+}
+
 /// A text, or a number as text.
-fn text(column: &dyn Array, row: usize) -> Option<Cow<'_, str>> {
+pub(super) fn text(column: &dyn Array, row: usize) -> Option<Cow<'_, str>> {
     if column.is_null(row) {
         return None;
     }

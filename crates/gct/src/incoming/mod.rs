@@ -12,6 +12,7 @@
 mod events;
 mod lines;
 mod source;
+mod table;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -24,6 +25,7 @@ use crate::job::Job;
 use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use crate::run::Run;
 use source::Source;
+pub(crate) use table::read_columns;
 
 /// Codes of an encounter that are not refused. Attention takes memory by the square of it.
 const MOST_CODES: usize = 4096;

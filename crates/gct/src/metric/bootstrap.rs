@@ -5,6 +5,8 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::Estimate;
+
 /// The ends of a 95 % interval.
 const ENDS: [f64; 2] = [0.025, 0.975];
 
@@ -49,8 +51,18 @@ impl Bootstrap {
         subjects: &[u32],
         statistics: impl Fn(&[[u32; R]]) -> [[Option<f64>; N]; R] + Sync,
     ) -> [Option<[f64; 2]>; N] {
+        let replicates = self.replicates(subjects, statistics);
+        std::array::from_fn(|n| self.interval(replicates.iter().filter_map(|of| of[n]).collect()))
+    }
+
+    /// What is computed of each replicate, several at a time. None are drawn of fewer than two subjects.
+    fn replicates<T: Send, const R: usize>(
+        &self,
+        subjects: &[u32],
+        compute: impl Fn(&[[u32; R]]) -> [T; R] + Sync,
+    ) -> Vec<T> {
         if subjects.len() < 2 {
-            return [None; N];
+            return Vec::new();
         }
         let draw = |first: u32| {
             let mut times = vec![[0; R]; once_each(subjects).len()];
@@ -59,11 +71,10 @@ impl Bootstrap {
             }
             times
         };
-        let groups: Vec<[[Option<f64>; N]; R]> =
-            (0..self.replicates).into_par_iter().step_by(R).map(|first| statistics(&draw(first))).collect();
+        let groups: Vec<[T; R]> =
+            (0..self.replicates).into_par_iter().step_by(R).map(|first| compute(&draw(first))).collect();
         // The last group may have drawn more than there are.
-        let replicates = &groups.as_flattened()[..self.replicates as usize];
-        std::array::from_fn(|n| self.interval(replicates.iter().filter_map(|of| of[n]).collect()))
+        groups.into_iter().flatten().take(self.replicates as usize).collect()
     }
 
     /// Tells which subjects are drawn.
@@ -81,6 +92,76 @@ impl Bootstrap {
         }
         defined.sort_unstable_by(f64::total_cmp);
         Some(ENDS.map(|share| percentile(&defined, share)))
+    }
+}
+
+/// A bootstrap over given subjects, for what is computed of several sets of their examples with the same
+/// draws.
+#[derive(Debug, Clone)]
+pub struct Draws {
+    bootstrap: Bootstrap,
+    /// Ascending.
+    subjects: Vec<u32>,
+}
+
+impl Draws {
+    /// Draws these subjects, as many as there are in each replicate.
+    pub fn new(bootstrap: Bootstrap, mut subjects: Vec<u32>) -> Self {
+        subjects.sort_unstable();
+        subjects.dedup();
+        Draws { bootstrap, subjects }
+    }
+
+    /// The subjects, ascending.
+    pub fn subjects(&self) -> &[u32] {
+        &self.subjects
+    }
+
+    /// Every subject drawn once.
+    pub(super) fn once(&self) -> Vec<u32> {
+        once_each(&self.subjects)
+    }
+
+    /// What is computed of each replicate, told how often each subject was drawn, several replicates at a
+    /// time.
+    pub(super) fn replicates<T: Send, const R: usize>(
+        &self,
+        compute: impl Fn(&[[u32; R]]) -> [T; R] + Sync,
+    ) -> Vec<T> {
+        self.bootstrap.replicates(&self.subjects, compute)
+    }
+
+    /// The interval of what replicates gave.
+    pub(super) fn interval(&self, replicates: impl Iterator<Item = Option<f64>>) -> Option<[f64; 2]> {
+        self.bootstrap.interval(replicates.flatten().collect())
+    }
+}
+
+/// A metric on all examples and in every replicate of some [`Draws`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replicated {
+    /// What it is called.
+    pub name: &'static str,
+    /// On all examples.
+    pub value: Option<f64>,
+    /// In each replicate; none where nothing was drawn.
+    pub replicates: Vec<Option<f64>>,
+}
+
+impl Replicated {
+    /// The value with its interval.
+    pub fn estimate(&self, draws: &Draws) -> Estimate {
+        Estimate { value: self.value, interval: draws.interval(self.replicates.iter().copied()) }
+    }
+
+    /// How much larger it is than the same metric of other examples, by the same draws.
+    pub fn minus(&self, other: &Replicated, draws: &Draws) -> Estimate {
+        let difference = |(one, other): (Option<f64>, Option<f64>)| Some(one? - other?);
+        let replicates = self.replicates.iter().copied().zip(other.replicates.iter().copied());
+        Estimate {
+            value: difference((self.value, other.value)),
+            interval: draws.interval(replicates.map(difference)),
+        }
     }
 }
 

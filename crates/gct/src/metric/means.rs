@@ -1,7 +1,7 @@
 //! Means over examples. They are kept as sums per subject, so that a replicate need not look at the examples.
 
 use super::Estimate;
-use super::bootstrap::{Bootstrap, once_each};
+use super::bootstrap::{Bootstrap, Draws, Replicated, once_each};
 
 /// The mean of a number that each example has, such as being right (0 or 1) or a log loss.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,11 @@ impl Means {
     /// The mean over examples. Undefined without any.
     pub fn estimate(&self, bootstrap: &Bootstrap) -> Estimate {
         self.0.estimate(bootstrap, |[mean]| *mean)
+    }
+
+    /// The same in each replicate.
+    pub fn replicated(&self, name: &'static str, draws: &Draws) -> Replicated {
+        self.0.replicated(name, draws, |[mean]| *mean)
     }
 }
 
@@ -63,6 +68,21 @@ impl<const N: usize> Sums<N> {
         let subjects = self.subjects();
         let [interval] = bootstrap.intervals(&subjects, |times| [statistic(times)]);
         Estimate { value: statistic(&once_each(&subjects)), interval }
+    }
+
+    /// The same in each replicate.
+    pub(super) fn replicated(
+        &self,
+        name: &'static str,
+        draws: &Draws,
+        statistic: impl Fn(&[f64; N]) -> f64 + Sync,
+    ) -> Replicated {
+        let statistic = |times: &[u32]| self.means(times).map(|means| statistic(&means));
+        Replicated {
+            name,
+            value: statistic(&draws.once()),
+            replicates: draws.replicates(|times: &[[u32; 1]]| [statistic(times.as_flattened())]),
+        }
     }
 
     /// Those that have examples.

@@ -5,6 +5,7 @@
 //! | `Ranking` | scores, one by one or in bulk | AUCPR and AUROC |
 //! | `SubjectRanking` | scores of subjects | the same, with intervals |
 //! | `Predictions` | logits of yes or no | accuracy, log loss, Brier score, calibration error; intervals |
+//! | `Sorted` | logits of yes or no, sorted | operating points, calibration slope and curve, net benefit |
 //! | `CurveTally` | logits of yes or no | precision-recall, ROC and calibration curves |
 //! | `Means` | any number per example | its mean, with an interval |
 //! | `kl`, `entropy` | rows of attention | how far apart, how spread out; in nats |
@@ -12,25 +13,32 @@
 //!
 //! Undefined is `None`, never a stand-in. What an interval says is told at `Bootstrap`.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
 mod bootstrap;
+mod calibration;
 mod curves;
+mod decision_curve;
 mod means;
+mod operating_points;
 mod paired;
 mod predictions;
 mod ranking;
 mod rows;
 mod subject_ranking;
 
-pub use bootstrap::Bootstrap;
+pub use bootstrap::{Bootstrap, Draws, Replicated};
+pub use calibration::{Calibration, RiskBin};
 pub use curves::{CalibrationBin, CurveTally, Curves};
+pub use decision_curve::{NetBenefit, decision_thresholds};
 pub use means::Means;
+pub use operating_points::{Aim, OperatingPoint};
 pub use paired::{Difference, SIGNIFICANT, paired};
 pub use predictions::{PredictionEstimates, Predictions, log_loss};
 pub use ranking::{Areas, Ranking};
 pub use rows::{entropy, kl};
-pub use subject_ranking::{AreaEstimates, Scored, SubjectRanking};
+pub use subject_ranking::{AreaEstimates, Scored, Sorted, SubjectRanking};
 
 /// A value and how far it can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -41,13 +49,29 @@ pub struct Estimate {
     pub interval: Option<[f64; 2]>,
 }
 
-/// Metrics by name.
+/// Metrics by name. In JSON a name has its value, and the name with `_interval` its interval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scores(pub Vec<(&'static str, Estimate)>);
 
 impl Scores {
     /// The value of a metric, if it is there and defined.
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.0.iter().find(|(of, _)| *of == name).and_then(|(_, estimate)| estimate.value)
+        self.get(name).value
+    }
+
+    /// A metric with its interval; undefined if it is not there.
+    pub fn get(&self, name: &str) -> Estimate {
+        self.0.iter().find(|(of, _)| *of == name).map(|(_, estimate)| *estimate).unwrap_or_default()
+    }
+}
+
+impl Serialize for Scores {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2 * self.0.len()))?;
+        for (name, estimate) in &self.0 {
+            map.serialize_entry(name, &estimate.value)?;
+            map.serialize_entry(&format!("{name}_interval"), &estimate.interval)?;
+        }
+        map.end()
     }
 }

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bootstrap::{Draws, Replicated};
 use super::means::{Means, Sums};
 use super::{Bootstrap, Estimate};
 
@@ -59,11 +60,28 @@ impl Predictions {
             log_loss: self.log_loss.estimate(bootstrap),
             brier_score: self.squared_error.estimate(bootstrap),
             // A bin's distance times its share of the examples is its excess per example of all bins.
-            calibration_error: self
-                .excess
-                .estimate(bootstrap, |excess| excess.iter().map(|of| of.abs()).sum()),
+            calibration_error: self.excess.estimate(bootstrap, distance),
         }
     }
+
+    /// The same in each replicate.
+    pub fn replicated(&self, draws: &Draws) -> [Replicated; 4] {
+        [
+            self.right.replicated("accuracy", draws),
+            self.log_loss.replicated("log_loss", draws),
+            self.squared_error.replicated("brier_score", draws),
+            self.excess.replicated("calibration_error", draws, distance),
+        ]
+    }
+}
+
+fn distance(excess: &[f64; BINS]) -> f64 {
+    excess.iter().map(|of| of.abs()).sum()
+}
+
+/// The probability of a logit.
+pub(super) fn probability(logit: f32) -> f64 {
+    1.0 / (1.0 + (-f64::from(logit)).exp())
 }
 
 /// Minus the logarithm of the probability of what happened, in nats.

@@ -4,12 +4,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
-use super::bootstrap::{Bootstrap, once_each};
+use super::bootstrap::{Bootstrap, Draws, Replicated, once_each};
 use super::ranking::{Areas, Curve};
 
 /// Replicates that are computed in one walk: it takes hardly longer than for one, since examples are many and
 /// far from each other in memory.
-const TOGETHER: usize = 8;
+pub(super) const TOGETHER: usize = 8;
 
 /// An example.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,13 +50,33 @@ impl SubjectRanking {
     }
 
     /// Sorts once, walks down the scores once for several replicates.
-    pub fn estimates(mut self, bootstrap: &Bootstrap) -> AreaEstimates {
-        self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
+    pub fn estimates(self, bootstrap: &Bootstrap) -> AreaEstimates {
+        self.sorted().areas(bootstrap)
+    }
+
+    /// The examples from the highest score down, for everything that is asked of an order.
+    pub fn sorted(mut self) -> Sorted {
+        // The rest of the key makes sums of equal scores the same whatever order they came in.
+        let rest = |of: &Scored| (of.subject, of.positive);
+        self.scored.par_sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(rest(a).cmp(&rest(b))));
+        Sorted { scored: self.scored }
+    }
+}
+
+/// Scored examples from the highest score down.
+#[derive(Debug, Clone, Default)]
+pub struct Sorted {
+    pub(super) scored: Vec<Scored>,
+}
+
+impl Sorted {
+    /// The two areas.
+    pub fn areas(&self, bootstrap: &Bootstrap) -> AreaEstimates {
         let subjects = self.subjects();
         let once: Vec<[u32; 1]> = once_each(&subjects).into_iter().map(|times| [times]).collect();
-        let [Areas { aucpr, auroc }] = self.areas(&once);
+        let [Areas { aucpr, auroc }] = self.areas_of(&once);
         let [aucpr_interval, auroc_interval] = bootstrap.intervals_together(&subjects, |times| {
-            self.areas::<TOGETHER>(times).map(|Areas { aucpr, auroc }| [aucpr, auroc])
+            self.areas_of::<TOGETHER>(times).map(|Areas { aucpr, auroc }| [aucpr, auroc])
         });
         AreaEstimates {
             aucpr: Estimate { value: aucpr, interval: aucpr_interval },
@@ -64,8 +84,36 @@ impl SubjectRanking {
         }
     }
 
+    /// The two areas in each replicate.
+    pub fn replicated(&self, draws: &Draws) -> [Replicated; 2] {
+        let once: Vec<[u32; 1]> = draws.once().into_iter().map(|times| [times]).collect();
+        let [all] = self.areas_of(&once);
+        let replicates = draws.replicates(|times| self.areas_of::<TOGETHER>(times));
+        let metric = |name: &'static str, of: fn(&Areas) -> Option<f64>| Replicated {
+            name,
+            value: of(&all),
+            replicates: replicates.iter().map(of).collect(),
+        };
+        [metric("aucpr", |areas| areas.aucpr), metric("auroc", |areas| areas.auroc)]
+    }
+
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        self.scored.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.scored.is_empty()
+    }
+
+    /// How many are positive.
+    pub fn positives(&self) -> u64 {
+        self.scored.iter().filter(|of| of.positive).count() as u64
+    }
+
     /// Those that have examples, ascending.
-    fn subjects(&self) -> Vec<u32> {
+    pub fn subjects(&self) -> Vec<u32> {
         let last = self.scored.iter().map(|of| of.subject).max();
         let mut present = vec![false; last.map_or(0, |last| last as usize + 1)];
         self.scored.iter().for_each(|of| present[of.subject as usize] = true);
@@ -73,7 +121,7 @@ impl SubjectRanking {
     }
 
     /// The areas of some replicates, in each of which a subject counts as many times as it was drawn.
-    fn areas<const N: usize>(&self, times: &[[u32; N]]) -> [Areas; N] {
+    fn areas_of<const N: usize>(&self, times: &[[u32; N]]) -> [Areas; N] {
         let mut curves = [Curve::default(); N];
         for threshold in self.scored.chunk_by(|a, b| a.score == b.score) {
             let (mut positives, mut negatives) = ([0; N], [0; N]);
@@ -217,11 +265,10 @@ mod tests {
             times in prop::collection::vec(0u32..4, 5),
         ) {
             let examples: Vec<Example> = examples.iter().map(|&(s, p, who)| (s.into(), p, who)).collect();
-            let mut sorted = ranking(&examples);
-            sorted.scored.sort_by(|a, b| b.score.total_cmp(&a.score));
+            let sorted = ranking(&examples).sorted();
             let reversed = times.iter().rev();
             let both: Vec<[u32; 2]> = times.iter().zip(reversed).map(|(one, other)| [*one, *other]).collect();
-            for (index, fast) in sorted.areas(&both).into_iter().enumerate() {
+            for (index, fast) in sorted.areas_of(&both).into_iter().enumerate() {
                 let times: Vec<u32> = both.iter().map(|times| times[index]).collect();
                 prop_assert_eq!(fast, repeated(&examples, &times));
             }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::answer::{Answer, Prediction, Statement, largest, softmax};
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
-use crate::metric::{Bootstrap, Means, Scores};
+use crate::metric::{Bootstrap, Draws, Means, Replicated, Scores};
 use crate::record::{Encounter, Vocabulary};
 use crate::sample::Sample;
 
@@ -77,6 +77,12 @@ pub(super) fn loss(sample: &Sample<'_>, logits: &[f32]) -> Option<f64> {
     Some(class_loss(logits, truth(sample)))
 }
 
+/// Whether the guess for a sample is right, and its loss.
+pub(super) fn outcome(sample: &Sample<'_>, logits: &[f32]) -> (bool, f64) {
+    let truth = truth(sample);
+    (is_largest(logits, truth), class_loss(logits, truth))
+}
+
 /// Right guesses and losses, by subject.
 #[derive(Default)]
 pub(super) struct Tally {
@@ -85,10 +91,15 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, sample: &Sample<'_>, logits: &[f32], subject: u32) {
-        let truth = truth(sample);
-        self.right.add(f64::from(u8::from(is_largest(logits, truth))), subject);
-        self.loss.add(class_loss(logits, truth), subject);
+    /// Adds whether a guess is right, and its loss.
+    pub(super) fn add(&mut self, is_right: bool, loss: f64, subject: u32) {
+        self.right.add(f64::from(u8::from(is_right)), subject);
+        self.loss.add(loss, subject);
+    }
+
+    /// Its metrics in each replicate.
+    pub(super) fn replicated(&self, draws: &Draws) -> Vec<Replicated> {
+        vec![self.right.replicated("accuracy", draws), self.loss.replicated("log_loss", draws)]
     }
 
     pub(super) fn scores(&self, bootstrap: &Bootstrap) -> Scores {

@@ -2,8 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
+use super::measured::{Asked, Chosen, Counts, Decisions, Details, LabelScores};
+use super::subgroups::{By, Rows};
 use super::{Question, hidden_diagnosis};
-use crate::metric::{Bootstrap, Predictions, Scored, Scores, SubjectRanking};
+use crate::error::{Error, Result};
+use crate::metric::{
+    Aim, Bootstrap, Draws, Predictions, Replicated, Scored, Scores, Sorted, SubjectRanking,
+    decision_thresholds,
+};
 use crate::record::SubjectId;
 use crate::sample::Sample;
 
@@ -11,36 +17,52 @@ use crate::sample::Sample;
 pub(crate) struct Tally {
     question: Question,
     subjects: FxHashMap<SubjectId, u32>,
+    encounters: u64,
     /// Yes-or-no predictions: all of them, and those of each series where there are several.
     all: Binary,
     series: Vec<(String, Binary)>,
     /// Guesses of one class among many.
     guesses: hidden_diagnosis::Tally,
+    /// Every answer by itself, if there are subgroups.
+    rows: Rows,
 }
 
 /// Yes-or-no predictions.
 #[derive(Default)]
-struct Binary {
+pub(super) struct Binary {
     ranking: SubjectRanking,
     predictions: Predictions,
 }
 
 impl Binary {
-    fn add(&mut self, logit: f32, positive: bool, subject: u32) {
+    pub(super) fn add(&mut self, logit: f32, positive: bool, subject: u32) {
         self.ranking.add(Scored { score: logit, positive, subject });
         self.predictions.add(logit.into(), positive, subject);
     }
 
-    fn scores(self, bootstrap: &Bootstrap) -> Scores {
-        let (areas, others) = (self.ranking.estimates(bootstrap), self.predictions.estimates(bootstrap));
-        Scores(vec![
+    fn scores(self, bootstrap: &Bootstrap) -> (Scores, Sorted) {
+        let sorted = self.ranking.sorted();
+        let (areas, others) = (sorted.areas(bootstrap), self.predictions.estimates(bootstrap));
+        let scores = Scores(vec![
             ("aucpr", areas.aucpr),
             ("auroc", areas.auroc),
             ("accuracy", others.accuracy),
             ("log_loss", others.log_loss),
             ("brier_score", others.brier_score),
             ("calibration_error", others.calibration_error),
-        ])
+        ]);
+        (scores, sorted)
+    }
+
+    /// The same in each replicate; of labels, slope and intercept too.
+    pub(super) fn replicated(self, are_labels: bool, draws: &Draws) -> (Vec<Replicated>, Sorted) {
+        let sorted = self.ranking.sorted();
+        let mut metrics: Vec<Replicated> = sorted.replicated(draws).into();
+        metrics.extend(self.predictions.replicated(draws));
+        if are_labels {
+            metrics.extend(sorted.recalibration(draws));
+        }
+        (metrics, sorted)
     }
 }
 
@@ -50,36 +72,114 @@ impl Tally {
         Tally {
             question: question.clone(),
             subjects: FxHashMap::default(),
+            encounters: 0,
             all: Binary::default(),
             series: names.into_iter().map(|name| (name, Binary::default())).collect(),
             guesses: hidden_diagnosis::Tally::default(),
+            rows: Rows::default(),
         }
     }
 
     /// Adds what a model said of a sample.
     pub(crate) fn add(&mut self, sample: &Sample<'_>, logits: &[f32]) {
+        self.add_to_groups(sample, logits, &[]);
+    }
+
+    /// Adds what a model said of a sample, which is in these subgroups, one for each way to group.
+    pub(crate) fn add_to_groups(&mut self, sample: &Sample<'_>, logits: &[f32], groups: &[u32]) {
         let next = self.subjects.len() as u32;
         let subject = *self.subjects.entry(sample.encounter().subject.clone()).or_insert(next);
+        self.encounters += 1;
+        self.rows.next_encounter(subject, groups);
         match &self.question {
             Question::Edges | Question::Labels(_) => {
                 self.question.each_outcome(sample, logits, |series, logit, truth| {
                     self.all.add(logit, truth, subject);
+                    self.rows.add(series, logit.into(), truth);
                     if let Some((_, series)) = self.series.get_mut(series) {
                         series.add(logit, truth, subject);
                     }
                 });
             }
-            Question::HiddenDiagnosis => self.guesses.add(sample, logits, subject),
+            Question::HiddenDiagnosis => {
+                let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
+                self.guesses.add(is_right, loss, subject);
+                self.rows.add(0, loss, is_right);
+            }
         }
     }
 
-    /// The metrics over all answers, and those of each label where there are several.
-    pub(crate) fn finish(self, bootstrap: &Bootstrap) -> (Scores, Vec<(String, Scores)>) {
-        let scores = match self.question {
-            Question::Edges | Question::Labels(_) => self.all.scores(bootstrap),
+    /// The metrics over all answers.
+    pub(crate) fn scores(self, bootstrap: &Bootstrap) -> Scores {
+        match self.question {
+            Question::Edges | Question::Labels(_) => self.all.scores(bootstrap).0,
             Question::HiddenDiagnosis => self.guesses.scores(bootstrap),
-        };
-        let series = self.series.into_iter().map(|(name, series)| (name, series.scores(bootstrap)));
-        (scores, series.collect())
+        }
     }
+
+    /// Everything over all answers, and over those of each label where there are several.
+    ///
+    /// # Errors
+    /// If subgroups make no sense.
+    pub(crate) fn finish(self, asked: &Asked<'_>, by: &[By]) -> Result<(Scores, Details, Vec<LabelScores>)> {
+        let mut subgroups = self.rows.subgroups(&self.question, asked, by)?.into_iter();
+        let mut of_next = || subgroups.next().unwrap_or_default();
+        let (scores, details) = match &self.question {
+            Question::Edges | Question::Labels(_) => of_binary(self.all, &self.question, asked, 0),
+            Question::HiddenDiagnosis => {
+                let (predictions, subjects) = (self.encounters, self.subjects.len() as u64);
+                let counts = Counts { predictions, subjects, ..Counts::default() };
+                (self.guesses.scores(&asked.bootstrap), Details { counts, ..Details::default() })
+            }
+        };
+        let details = Details { subgroups: of_next(), ..details };
+        let label = |(at, (name, series)): (usize, (String, Binary))| {
+            let (scores, details) = of_binary(series, &self.question, asked, at + 1);
+            LabelScores { name, scores, details: Details { subgroups: of_next(), ..details } }
+        };
+        Ok((scores, details, self.series.into_iter().enumerate().map(label).collect()))
+    }
+
+    /// The threshold that each aim chooses: over all labels, then for each where there are several.
+    ///
+    /// # Errors
+    /// If no threshold reaches one.
+    pub(crate) fn choose(self, aims: &[Aim]) -> Result<Chosen> {
+        let names = self.series.iter().map(|(name, _)| Some(name.clone()));
+        let names: Vec<Option<String>> = std::iter::once(None).chain(names).collect();
+        let series = self.series.into_iter().map(|(_, series)| series);
+        let all = std::iter::once(self.all).chain(series).map(|series| series.ranking.sorted());
+        all.zip(names).map(|(sorted, name)| choose(&sorted, name.as_deref(), aims)).collect()
+    }
+}
+
+fn choose(sorted: &Sorted, label: Option<&str>, aims: &[Aim]) -> Result<Vec<(Aim, f64)>> {
+    let of = label.map(|label| format!(" of the label `{label}`")).unwrap_or_default();
+    let refused = |aim: &Aim, problem: String| Error::NoThreshold { aim: aim.to_string(), problem };
+    let (positives, all) = (sorted.positives(), sorted.len() as u64);
+    let one = |aim: &Aim| {
+        if positives == 0 || positives == all {
+            let missing = if positives == 0 { "positive" } else { "negative" };
+            return Err(refused(aim, format!("the validation split has no {missing}{of}")));
+        }
+        let reached = sorted.threshold_for(*aim);
+        reached
+            .map(|threshold| (*aim, threshold))
+            .ok_or_else(|| refused(aim, format!("no threshold reaches it on the validation split{of}")))
+    };
+    aims.iter().map(one).collect()
+}
+
+fn of_binary(binary: Binary, question: &Question, asked: &Asked<'_>, series: usize) -> (Scores, Details) {
+    let (scores, sorted) = binary.scores(&asked.bootstrap);
+    let counts = Counts::of(&sorted);
+    let decisions = matches!(question, Question::Labels(_)).then(|| {
+        let draws = Draws::new(asked.bootstrap, sorted.subjects());
+        Decisions {
+            thresholds: asked.points(&sorted, asked.chosen_of(series), &draws),
+            calibration: sorted.calibration(&draws),
+            net_benefit: sorted.net_benefit(&decision_thresholds()),
+        }
+    });
+    (scores, Details { counts, decisions, subgroups: Vec::new() })
 }

@@ -24,7 +24,7 @@ pub use map::Map;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::{self, Evaluation};
+use crate::evaluate::{self, Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
@@ -427,7 +427,7 @@ fn metrics(scores: &Scores, predictions: Option<u64>, min_cell: u64) -> Vec<Name
 
 /// The metrics of each label; not of one without curves, since one of its two answers is too rare to be told.
 fn label_figures(evaluation: &Evaluation, curves: &[NamedCurves], min_cell: u64) -> Vec<LabelMetrics> {
-    let of_label = |(name, scores): &(String, Scores)| {
+    let of_label = |LabelScores { name, scores, .. }: &LabelScores| {
         let own = curves.iter().find(|curve| curve.name == *name);
         let predictions = own.map(|curve| curve.predictions).or((min_cell <= 1).then_some(0))?;
         Some(LabelMetrics { name: name.clone(), metrics: metrics(scores, Some(predictions), min_cell) })

@@ -1,23 +1,101 @@
 //! How good a model is: metrics with intervals, and how near its attention is to the true structure (Section
 //! 4.6).
 
+use std::path::PathBuf;
+
 use serde::Serialize;
+
+mod groups;
 
 use crate::batch::Example;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::infer::{LOOKED_AT, Overlap, Predictor, Reader, TestSet, Unseen, in_rounds};
+use crate::infer::{LOOKED_AT, Overlap, Predictor, Reader, TestSet, Unseen, Which, in_rounds};
 use crate::job::Job;
-use crate::metric::{self, Bootstrap, Scores};
+use crate::metric::{self, Aim, Bootstrap, Scores};
 use crate::model::{Frozen, normalized_adjacency};
-use crate::question::{Question, Tally};
+use crate::question::{Asked, Chosen, Question, Tally};
+pub use crate::question::{Counts, Decisions, Details, LabelScores, Subgroup};
 use crate::record::Encounter;
 use crate::run::Run;
 use crate::sample::Sample;
+use crate::split::SplitPart;
+use groups::Groups;
 
 /// The part that encounters in memory are.
 const GIVEN: &str = "given";
+
+/// What is asked of a model beside its metrics. From a [`Bootstrap`] alone: the usual thresholds, and no
+/// subgroups.
+///
+/// ```
+/// use gct::evaluate::Options;
+///
+/// let options = Options { at: vec!["sensitivity=0.8".parse()?], ..Options::default() };
+/// # let _ = options;
+/// # Ok::<(), gct::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// For the intervals.
+    pub bootstrap: Bootstrap,
+    /// Thresholds at which labels are looked at: probabilities, above which an answer is positive.
+    pub thresholds: Vec<f64>,
+    /// What further thresholds are chosen for, on the validation split of the dataset that the run was
+    /// trained on. For labels alone.
+    pub at: Vec<Aim>,
+    /// What encounters are grouped by: names of context, as `sex` for the codes `sex=female` and `sex=male`,
+    /// or columns of the table.
+    pub by: Vec<String>,
+    /// A table as CSV or Parquet, with a column `encounter_id` and a row per encounter.
+    pub table: Option<PathBuf>,
+    /// Subgroups of fewer encounters, subjects, positives or negatives are not told, unless it is none; nor
+    /// are those that would give them by subtraction.
+    pub min_cell: u64,
+}
+
+impl Options {
+    /// Thresholds that are looked at if none are given: more of low ones, by which rare outcomes are decided.
+    pub const THRESHOLDS: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
+
+    /// Fewer are few enough for someone to be recognised by, as many data owners have it.
+    pub const MIN_CELL: u64 = 11;
+
+    fn check(&self, question: &Question) -> Result<()> {
+        for threshold in &self.thresholds {
+            if !(0.0..=1.0).contains(threshold) {
+                return Err(Error::setting("threshold", threshold, "a number from 0 to 1"));
+            }
+        }
+        self.at.iter().try_for_each(Aim::check)?;
+        match (question, self.at.first()) {
+            (Question::Edges | Question::HiddenDiagnosis, Some(aim)) => {
+                Err(Error::setting("at", aim, "nothing: thresholds are for runs that predict labels"))
+            }
+            (Question::Labels(_), _) | (_, None) => Ok(()),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Bootstrap::default().into()
+    }
+}
+
+impl From<Bootstrap> for Options {
+    fn from(bootstrap: Bootstrap) -> Self {
+        Options {
+            bootstrap,
+            thresholds: Options::THRESHOLDS.to_vec(),
+            at: Vec::new(),
+            by: Vec::new(),
+            table: None,
+            min_cell: Options::MIN_CELL,
+        }
+    }
+}
 
 /// How a model does on some encounters.
 #[derive(Debug, Clone)]
@@ -34,8 +112,10 @@ pub struct Evaluation {
     pub overlap: Overlap,
     /// The metrics.
     pub scores: Scores,
-    /// The metrics of each label, if there are several.
-    pub labels: Vec<(String, Scores)>,
+    /// Counts and, of labels, what happens at thresholds, calibration and the decision curve; subgroups.
+    pub details: Details,
+    /// The same of each label, if there are several.
+    pub labels: Vec<LabelScores>,
     /// How near attention is to the truth, where both are known.
     pub structure: Option<StructureScores>,
 }
@@ -81,15 +161,15 @@ impl PerBlock {
 ///
 /// # Errors
 /// If the run has no model, the dataset does not go with it, lacks what the task asks for, or cannot
-/// be read, or the job is stopped.
+/// be read, an option makes no sense, no threshold can be chosen, or the job is stopped.
 pub fn run(
     run: &Run,
     dataset: &Dataset,
     test_set: impl Into<TestSet>,
-    bootstrap: Bootstrap,
+    options: impl Into<Options>,
     job: &Job<'_, u64>,
 ) -> Result<Evaluation> {
-    with(run, dataset, test_set.into(), bootstrap, job, None)
+    with(run, dataset, test_set.into(), options, job, None)
 }
 
 impl Run {
@@ -99,16 +179,20 @@ impl Run {
     /// subjects.
     ///
     /// # Errors
-    /// If the run has no model, an encounter is not in the words of the run, or none has an answer.
-    pub fn evaluate(&self, encounters: &[Encounter], bootstrap: Bootstrap) -> Result<Evaluation> {
-        let predictor = Predictor::of_run(self)?;
+    /// If the run has no model, an encounter is not in the words of the run, none has an answer, or an option
+    /// makes no sense.
+    pub fn evaluate(&self, encounters: &[Encounter], options: impl Into<Options>) -> Result<Evaluation> {
+        let (options, predictor) = (options.into(), Predictor::of_run(self)?);
+        options.check(predictor.question())?;
         predictor.check_words(encounters)?;
+        let groups = Groups::new(&options, &self.vocabulary().context, &Job::silent())?;
+        let chosen = choose(self, None, &predictor, &options.at, &Job::silent())?;
         let asked = encounters.iter().filter(|encounter| predictor.can_test(encounter));
         let samples: Vec<Sample<'_>> = asked.map(|encounter| predictor.sample(encounter)).collect();
-        let mut sums = Sums::new(predictor.question());
+        let mut sums = Sums::new(predictor.question(), groups);
         sums.add(&predictor, &samples, &mut None)?;
         let left_out = (encounters.len() - samples.len()) as u64;
-        Ok(Evaluation { left_out, ..sums.finish(predictor.question(), GIVEN, bootstrap)? })
+        Ok(Evaluation { left_out, ..sums.finish(predictor.question(), GIVEN, &options, &chosen)? })
     }
 }
 
@@ -131,16 +215,20 @@ pub(crate) fn with(
     run: &Run,
     dataset: &Dataset,
     TestSet { which, training }: TestSet,
-    bootstrap: Bootstrap,
+    options: impl Into<Options>,
     job: &Job<'_, u64>,
     mut observe: Observe<'_>,
 ) -> Result<Evaluation> {
-    let (question, predictor) = (&run.settings().task, Predictor::of_run(run)?);
+    let (question, options) = (&run.settings().task, options.into());
+    options.check(question)?;
+    let predictor = Predictor::of_run(run)?;
     predictor.model().check_data(dataset.manifest().with_edges > 0)?;
     question.columns(&dataset.manifest().labels)?;
     dataset.check_hashes(&job.inner(|_| None))?;
     let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
-    let mut sums = Sums::new(question);
+    let groups = Groups::of_dataset(&options, dataset, &job.inner(|_| None))?;
+    let chosen = choose(run, Some(dataset), &predictor, &options.at, &job.inner(|_| None))?;
+    let mut sums = Sums::new(question, groups);
     let left_out = in_rounds(
         &mut reader,
         |encounter| predictor.can_test(encounter),
@@ -150,20 +238,54 @@ pub(crate) fn with(
         },
     )?;
     let overlap = reader.overlap()?;
-    let evaluation = sums.finish(question, which.name(), bootstrap)?;
+    let evaluation = sums.finish(question, which.name(), &options, &chosen)?;
     Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, ..evaluation })
+}
+
+/// The thresholds that aims choose on the validation split of the dataset that a run was trained on, whatever
+/// it is evaluated on.
+fn choose(
+    run: &Run,
+    dataset: Option<&Dataset>,
+    predictor: &Predictor<'_>,
+    aims: &[Aim],
+    job: &Job<'_, u64>,
+) -> Result<Chosen> {
+    let Some(first) = aims.first() else { return Ok(Chosen::new()) };
+    let own = match dataset.filter(|dataset| run.check_dataset(dataset).is_ok()) {
+        Some(dataset) => dataset,
+        None => &run.dataset().and_then(|own| run.check_dataset(&own).map(|()| own)).map_err(|error| {
+            let problem = format!("it needs the validation split that the run was trained with, and {error}");
+            Error::NoThreshold { aim: first.to_string(), problem }
+        })?,
+    };
+    own.check_hashes(job)?;
+    let mut reader = Reader::new(run, own, Which::Part(SplitPart::Validation))?;
+    let mut tally = predictor.question().tally();
+    in_rounds(
+        &mut reader,
+        |encounter| predictor.can_test(encounter),
+        |encounters| {
+            let samples = predictor.samples(encounters);
+            let answers = predictor.answers(&samples)?;
+            samples.iter().zip(answers).for_each(|(sample, logits)| tally.add(sample, &logits));
+            job.check()
+        },
+    )?;
+    tally.choose(aims)
 }
 
 /// What an evaluation adds up.
 struct Sums {
     encounters: u64,
+    groups: Groups,
     tally: Tally,
     structures: Structures,
 }
 
 impl Sums {
-    fn new(question: &Question) -> Self {
-        Sums { encounters: 0, tally: question.tally(), structures: Structures::default() }
+    fn new(question: &Question, groups: Groups) -> Self {
+        Sums { encounters: 0, groups, tally: question.tally(), structures: Structures::default() }
     }
 
     fn add(
@@ -174,7 +296,8 @@ impl Sums {
     ) -> Result<()> {
         for some in samples.chunks(LOOKED_AT) {
             for inferred in infer(predictor, some, observe.is_some())? {
-                self.tally.add(&inferred.sample, &inferred.logits);
+                let groups = self.groups.of(inferred.sample.encounter());
+                self.tally.add_to_groups(&inferred.sample, &inferred.logits, &groups);
                 inferred.measured.iter().for_each(|measured| self.structures.add(measured));
                 if let Some(observe) = observe {
                     observe(&inferred);
@@ -186,12 +309,20 @@ impl Sums {
     }
 
     /// # Errors
-    /// If there was no encounter.
-    fn finish(self, question: &Question, split: &'static str, bootstrap: Bootstrap) -> Result<Evaluation> {
+    /// If there was no encounter, or none is in a subgroup.
+    fn finish(
+        self,
+        question: &Question,
+        split: &'static str,
+        options: &Options,
+        chosen: &Chosen,
+    ) -> Result<Evaluation> {
         if self.encounters == 0 {
             return Err(question.no_answers(split));
         }
-        let (scores, labels) = self.tally.finish(&bootstrap);
+        let Options { bootstrap, ref thresholds, min_cell, .. } = *options;
+        let asked = Asked { bootstrap, thresholds, chosen, min_cell };
+        let (scores, details, labels) = self.tally.finish(&asked, &self.groups.by)?;
         Ok(Evaluation {
             split,
             encounters: self.encounters,
@@ -199,6 +330,7 @@ impl Sums {
             unseen: Unseen::default(),
             overlap: Overlap::default(),
             scores,
+            details,
             labels,
             structure: self.structures.finish(),
         })
@@ -245,7 +377,7 @@ pub(crate) fn validate(predictor: &Predictor<'_>, encounters: &[Encounter]) -> R
             tally.add(sample, &logits);
         }
     }
-    Ok(tally.finish(&Bootstrap { replicates: 0, seed: 0 }).0)
+    Ok(tally.scores(&Bootstrap { replicates: 0, seed: 0 }))
 }
 
 /// Sums for [`StructureScores`], over encounters.
