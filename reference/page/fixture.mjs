@@ -93,11 +93,11 @@ function whyOf(random, codes, { what, probability }) {
 /** What is known of a label where it is used. */
 function outcomeOf(random, name, few) {
   const interval = value => [Math.max(0, value - 0.04), Math.min(1, value + 0.04)];
-  const point = (threshold, chosen, asked) => {
+  const point = (threshold, chosen) => {
     const sensitivity = (1 - threshold) ** 1.5, specificity = 1 - 0.4 * (1 - threshold) ** 3, prevalence = 0.08;
     const alerts = prevalence * sensitivity + (1 - prevalence) * (1 - specificity);
     const ppv = prevalence * sensitivity / alerts, npv = (1 - prevalence) * specificity / (1 - alerts);
-    return { threshold, chosen, asked, sensitivity, sensitivity_interval: interval(sensitivity), specificity, specificity_interval: interval(specificity), ppv, ppv_interval: interval(ppv), npv, npv_interval: interval(npv),
+    return { threshold, ...chosen && { chosen_for: chosen }, sensitivity, sensitivity_interval: interval(sensitivity), specificity, specificity_interval: interval(specificity), ppv, ppv_interval: interval(ppv), npv, npv_interval: interval(npv),
       alerts_per_1000: 1000 * alerts, alerts_per_1000_interval: interval(alerts).map(end => 1000 * end) };
   };
   const bins = Array.from({ length: 10 }, (_, i) => {
@@ -110,7 +110,7 @@ function outcomeOf(random, name, few) {
     const threshold = (i + 1) / 100;
     return { threshold, model: 0.055 * Math.exp(-4 * threshold), treat_all: 0.08 - 0.92 * threshold / (1 - threshold), treat_none: 0 };
   });
-  return { name, encounters: 5047, positives: 404, prevalence: 0.08, thresholds: [point(0.05, null, "given"), point(0.22, "the largest F1", null), point(0.5, null, "given"), point(0.31, null, "sensitivity of 0.6")],
+  return { name, encounters: 5047, positives: 404, prevalence: 0.08, thresholds: [point(0.05), point(0.5), point(0.22, "sensitivity=0.65"), point(0.31, "alerts=170")],
     calibration: { slope: 0.91, slope_interval: [0.84, 0.99], intercept: -0.12, intercept_interval: [-0.21, -0.02], bins }, net_benefit: net };
 }
 

@@ -152,7 +152,7 @@ describe("the file", () => {
     const outcome = made.report.runs[1].outcomes[0];
     const table = page.locator("table.thresholds");
     assert.equal(await table.locator("tbody tr").count(), outcome.thresholds.length);
-    assert.match(await table.locator("tr.chosen").textContent(), /22\.0\s%the largest F1, chosen on validation68\.9\s%64\.9 to 72\.9\s%/);
+    assert.match(await table.locator("tr.chosen").textContent(), /22\.0\s%sensitivity of at least 65\.0\s%, chosen on validation68\.9\s%64\.9 to 72\.9\s%/);
     assert.match(await page.textContent(".outcomes"), /404 of 5,047 encounters have it, 8\.0\s%/);
     // Bins are points with intervals, and no line.
     const calibration = page.locator("figure:has(h3:text-is('Calibration'))");
@@ -225,7 +225,7 @@ describe("the file", () => {
     // The highest risk first, and it is open.
     const highest = [...run.encounters].sort((a, b) => b.answers[0].probability - a.answers[0].probability)[0];
     assert.match(await page.textContent(".title h2"), new RegExp(`^Encounter ${highest.number}\\b`));
-    const wrong = run.encounters.filter(({ answers: [{ probability, truth }] }) => (probability >= 0.22) !== truth).length;
+    const wrong = run.encounters.filter(({ answers: [{ probability, truth }] }) => (probability > 0.22) !== truth).length;
     assert.equal(await page.locator(".row .wrong").count(), wrong);
     assert.equal(await page.locator(".row", { hasText: "✗" }).count(), 0);
     assert.match(await page.textContent(".list"), /shares in this list say nothing/);

@@ -341,7 +341,7 @@ fn page(dataset: &Dataset, trained: &[Trained], quiet: bool) -> gct::Result<Stri
             Looked { name, run, dataset, test_set: Which::Part(SplitPart::Test).into() }
         })
         .collect();
-    crate::report::page(&looked, Options::default(), quiet)
+    crate::report::page(&looked, &Options::default(), None, quiet)
 }
 
 /// Learning curves, and what GCT and Transformer believe about one encounter.

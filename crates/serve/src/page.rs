@@ -46,7 +46,7 @@ impl Page {
     ) -> gct::Result<Self> {
         let name = run.settings().model.name().to_owned();
         let looked = [Looked { name, run, dataset, test_set: which.into() }];
-        let mut report = report::gather(&looked, Options { live: true, ..options }, job)?;
+        let mut report = report::gather(&looked, &Options { live: true, ..options }, job)?;
         let encounters = report.runs.iter_mut().flat_map(|run| std::mem::take(&mut run.kept)).collect();
         let report::Page { html, policy } = report::page();
         Ok(Page {

@@ -65,7 +65,7 @@ struct Lacking {
 /// Gathers what a model says of encounters, one by one.
 pub(super) struct Gathering<'a> {
     explainer: Explainer<'a>,
-    options: Options,
+    options: &'a Options,
     choice: Choice,
     layers: Vec<LayerName>,
     /// The curves of each kind of yes-or-no prediction.
@@ -86,7 +86,7 @@ pub(super) struct Seen {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(explainer: Explainer<'a>, options: Options) -> Self {
+    pub(super) fn new(explainer: Explainer<'a>, options: &'a Options) -> Self {
         let series = explainer.predictor().question().series().into_iter();
         Gathering {
             options,
@@ -136,7 +136,7 @@ impl<'a> Gathering<'a> {
     /// # Errors
     /// If an answer is not a number, or the work is stopped.
     pub(super) fn finish(self, stop: &Stop) -> Result<Seen> {
-        let Options { min_cell, live, .. } = self.options;
+        let &Options { min_cell, live, .. } = self.options;
         let chosen = self.choice.finish();
         let looking = Looking { explainer: &self.explainer, options: self.options, stop };
         let (rows, matrices) = looking.rows(&chosen)?;
@@ -165,7 +165,7 @@ impl<'a> Gathering<'a> {
 /// Looks at the encounters that were chosen.
 struct Looking<'a> {
     explainer: &'a Explainer<'a>,
-    options: Options,
+    options: &'a Options,
     stop: &'a Stop,
 }
 

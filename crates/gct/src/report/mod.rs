@@ -11,6 +11,10 @@ mod encounters;
 mod html;
 mod links;
 mod map;
+mod outcomes;
+
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 use serde::Serialize;
 use toml::{Table, Value};
@@ -28,7 +32,7 @@ use crate::evaluate::{self, Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
-use crate::metric::{Bootstrap, Curves, Scores};
+use crate::metric::{Aim, Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
 use crate::paper;
@@ -42,7 +46,7 @@ use crate::split::SplitPart;
 const FORMAT: u32 = 2;
 
 /// What a report holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Encounters of each run that can be looked at.
     pub encounters: usize,
@@ -52,8 +56,40 @@ pub struct Options {
     pub min_cell: u64,
     /// For the intervals of metrics.
     pub bootstrap: Bootstrap,
+    /// What the threshold of alerts is chosen for, on the validation split; the first is that of the page.
+    /// `None`: [`Options::AIM`], if the validation split is there and has it.
+    pub at: Option<Vec<Aim>>,
+    /// What encounters are grouped by. `None`: sex and age, if that is context of the run.
+    pub by: Option<Vec<String>>,
+    /// A table of what encounters are grouped by, as in [`evaluate::Options`].
+    pub table: Option<PathBuf>,
     /// Whether a server stands behind the page, which is asked for matrices of attention one by one.
     pub live: bool,
+}
+
+impl Options {
+    /// What a threshold is chosen for if nothing is said: to find four of five.
+    pub const AIM: Aim = Aim::Sensitivity(0.8);
+
+    /// What patients are grouped by if nothing is said.
+    const BY: [&str; 2] = ["sex", "age"];
+
+    /// What is asked of an evaluation.
+    fn evaluation(&self, run: &Run) -> evaluate::Options {
+        let are_labels = !run.settings().task.labels().is_empty();
+        let has = |name: &&str| {
+            let start = format!("{name}=");
+            run.vocabulary().context.iter().any(|code| code.code.starts_with(&start))
+        };
+        let usual = || Options::BY.iter().filter(|name| are_labels && has(name)).map(|name| (*name).into());
+        evaluate::Options {
+            at: self.at.clone().unwrap_or_else(|| are_labels.then_some(Options::AIM).into_iter().collect()),
+            by: self.by.clone().unwrap_or_else(|| usual().collect()),
+            table: self.table.clone(),
+            min_cell: self.min_cell,
+            ..self.bootstrap.into()
+        }
+    }
 }
 
 impl Default for Options {
@@ -63,6 +99,9 @@ impl Default for Options {
             with_ids: false,
             min_cell: 0,
             bootstrap: Bootstrap::default(),
+            at: None,
+            by: None,
+            table: None,
             live: false,
         }
     }
@@ -104,6 +143,14 @@ pub struct Made {
     pub command: Option<String>,
 }
 
+impl Made {
+    /// Today, in the time of Greenwich.
+    pub fn today(command: Option<String>) -> Self {
+        let now = chrono::DateTime::<chrono::Utc>::from(SystemTime::now());
+        Made { date: now.format("%Y-%m-%d").to_string(), command }
+    }
+}
+
 /// A metric of the paper, on its test split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct PaperMetric {
@@ -136,6 +183,8 @@ pub struct RunReport {
     metrics: Vec<NamedMetric>,
     ceiling: Vec<CeilingMetric>,
     labels: Vec<LabelMetrics>,
+    outcomes: Vec<outcomes::Outcome>,
+    subgroups: Vec<outcomes::Group>,
     learning: Learning,
     curves: Vec<NamedCurves>,
     codes: Codes,
@@ -245,7 +294,7 @@ struct StructureFigures {
 ///
 /// # Errors
 /// If a run has no model, a dataset does not go with it or cannot be read, or the job is stopped.
-pub fn gather(looked: &[Looked<'_>], options: Options, job: &Job<'_, u64>) -> Result<Report> {
+pub fn gather(looked: &[Looked<'_>], options: &Options, job: &Job<'_, u64>) -> Result<Report> {
     if options.min_cell > 1 && options.encounters > 0 {
         return Err(Error::setting(
             "encounters",
@@ -296,19 +345,30 @@ fn groups(about: &[impl PartialEq]) -> Vec<usize> {
     (0..about.len()).map(group).collect()
 }
 
-fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<RunReport> {
-    let Looked { name, run, dataset, test_set } = looked;
+/// How a run does, and what was seen of its encounters on the way.
+fn evaluated(
+    looked: &Looked<'_>,
+    options: &Options,
+    job: &Job<'_, u64>,
+) -> Result<(Evaluation, encounters::Seen)> {
+    let Looked { run, dataset, test_set, .. } = looked;
+    let mut asked = options.evaluation(run);
+    loop {
+        let mut gathering = Gathering::new(Explainer::new(run)?, options);
+        let observe = &mut |inferred: &evaluate::Inferred<'_>| gathering.add(inferred);
+        match evaluate::with(run, dataset, *test_set, asked.clone(), job, Some(observe)) {
+            // Nobody wanted it.
+            Err(Error::NoThreshold { .. }) if options.at.is_none() && !asked.at.is_empty() => asked.at.clear(),
+            evaluation => return Ok((evaluation?, gathering.finish(job.stop())?)),
+        }
+    }
+}
+
+fn of_run(looked: &Looked<'_>, options: &Options, job: &Job<'_, u64>) -> Result<RunReport> {
+    let Looked { name, run, dataset, .. } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
-    let mut gathering = Gathering::new(Explainer::new(run)?, options);
-    let evaluation = evaluate::with(
-        run,
-        dataset,
-        *test_set,
-        options.bootstrap,
-        job,
-        Some(&mut |inferred| gathering.add(inferred)),
-    )?;
-    let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish(job.stop())?);
+    let (evaluation, seen) = evaluated(looked, options, job)?;
+    let (asked, min_cell) = (evaluation.encounters, options.min_cell);
     let rows = model.embedding_rows();
     let told = Told::new(run, min_cell);
     let vectors: Vec<&[f32]> =
@@ -331,6 +391,8 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
             min_cell,
         ),
         ceiling: ceiling(&settings.task, &dataset.manifest().source.findings),
+        outcomes: outcomes::outcomes(&settings.task, &evaluation, &seen.curves, min_cell),
+        subgroups: outcomes::subgroups(&settings.task, &evaluation, min_cell),
         labels: label_figures(&evaluation, &seen.curves, min_cell),
         learning: Learning {
             metric: settings.task.chosen_by(),

@@ -60,7 +60,8 @@ function labelPart(view, run, what) {
     h("p.big", h("strong", chance(answer.probability)), verdict),
     riskScale(answer, outcome),
     known(times) && h("p", `${timesWord(times)} the average of the ${partName(run)} (${chance(outcome.prevalence)}).`),
-    row ? meaning(row, alert) : h("p.muted", "No threshold was chosen for this run, so the probability stands alone."),
+    row ? meaning(row, alert) : h("p.muted", outcome && !outcome.thresholds?.length ? "What a threshold means is not shown here: counts of few encounters could be had from it."
+      : "No threshold was chosen for this run, so the probability stands alone."),
     typeof answer.truth === "boolean" && h("p.truth", "What happened: ", truthWord(run, answer), "."));
 }
 
@@ -83,7 +84,7 @@ function meaning(row, alert) {
     ? known(row.ppv) && ["Of 1,000 such alerts ", h("strong", `${thousand(row.ppv)} are right`), `${ends(row.ppv_interval)}. `]
     : known(row.npv) && ["Of 1,000 encounters without an alert ", h("strong", `${thousand(1 - row.npv)} have it nevertheless`), `${ends(row.npv_interval, true)}. `];
   const finds = known(row.sensitivity) ? `Alerts find ${chance(row.sensitivity)} of those that have it. ` : "";
-  return h("p.meaning", alerts, right, finds, h("span.muted", `The threshold was chosen on validation${row.chosen ? `: ${clean(row.chosen)}` : ""}.`));
+  return h("p.meaning", alerts, right, finds, h("span.muted", `The threshold was chosen on validation: ${aimInWords(row.chosen_for)}.`));
 }
 
 /** The probability among thresholds and averages, on a scale that has room for what is rare. */
@@ -181,7 +182,7 @@ function alikePart(view, run, report, what) {
   const answer = view.answers.find(each => each.what === what) ?? view.answers[0];
   const outcome = answer && outcomeOf(run, answer.what);
   if (!outcome) return null;
-  const bin = binOf(outcome.calibration?.bins ?? [], answer.probability);
+  const bin = binOf(binsOf(run, outcome), answer.probability);
   const own = new Set(view.nodes.filter(node => node.kind === 4).map(node => node.code));
   const groups = (run.subgroups ?? []).filter(row => (!row.label || row.label === answer.what) && own.has(`${row.by}=${row.group}`));
   return part("alike", "How the model does on patients like this one", likely(bin, run, report),

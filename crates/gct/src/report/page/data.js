@@ -243,13 +243,26 @@ const outcomeOf = (run, name) => run.outcomes?.find(outcome => outcome.name === 
 
 /** The row of the thresholds at which alerts are given: the one that was chosen on validation. */
 function operatingOf(outcome) {
-  return outcome?.thresholds?.find(row => row.chosen) ?? null;
+  return outcome?.thresholds?.find(row => row.chosen_for) ?? null;
+}
+
+/** What a threshold was chosen for, in words: `sensitivity=0.8`. */
+function aimInWords(aim) {
+  const [name, value] = clean(aim).split("=");
+  if (name === "alerts") return `at most ${value} alerts per 1,000`;
+  return `${{ ppv: "PPV" }[name] ?? words(name)} of at least ${chance(Number(value))}`;
+}
+
+/** The bins of probabilities of a label: of about as many encounters each, or, where these are not told, of equal width. */
+function binsOf(run, outcome) {
+  const own = outcome?.calibration?.bins ?? [];
+  return own.length ? own : run.curves.find(curve => curve.name === outcome?.name)?.calibration ?? [];
 }
 
 /** Whether a probability is an alert; null where no threshold was chosen. */
 function isAlert(outcome, probability) {
   const row = operatingOf(outcome);
-  return row && known(probability) ? probability >= row.threshold : null;
+  return row && known(probability) ? probability > row.threshold : null;
 }
 
 /** Whether an answer and the truth disagree; null where one of them is not known. */

@@ -7,7 +7,7 @@ function outcomesSection(report, run) {
   const place = h("div");
   const draw = name => {
     const outcome = outcomeOf(run, name);
-    place.replaceChildren(...[thresholds(outcome, report), h("div.columns.charts", calibrationChart(run, report, outcome.calibration?.bins ?? [],
+    place.replaceChildren(...[thresholds(outcome, report), h("div.columns.charts", calibrationChart(run, report, binsOf(run, outcome),
         run.curves.find(curve => curve.name === name)?.calibration ?? [], outcome.calibration),
       decisionCurve(outcome)), subgroups(run, report, name)].filter(Boolean));
   };
@@ -21,8 +21,8 @@ function thresholds(outcome, report) {
   const { name, positives, encounters, prevalence } = outcome;
   const share = known(prevalence) ? `, ${chance(prevalence)}` : "";
   const about = h("p.muted", h("bdi", clean(name)), `: ${count(positives, report.min_cell)} of ${count(encounters, report.min_cell)} encounters have it${share}. `,
-    "An alert is a probability at or above the threshold. Intervals hold 95 % of bootstrap replicates over subjects.");
-  if (!outcome.thresholds?.length) return h("div", h("h3", "At a threshold"), about, h("p.muted", report.min_cell > 1 ? "Counts at thresholds are too small to be shown." : "No thresholds were evaluated."));
+    "An alert is a probability above the threshold. Intervals hold 95 % of bootstrap replicates over subjects.");
+  if (!outcome.thresholds?.length) return h("div", h("h3", "At a threshold"), about, h("p.muted", report.min_cell > 1 ? "What happens at thresholds is not shown: counts of few encounters could be had from it." : "No thresholds were evaluated."));
   const value = (row, key) => key === "alerts_per_1000" ? integer(known(row[key]) ? Math.round(row[key]) : null) : chance(row[key]);
   const ends = (row, key) => {
     const interval = row[`${key}_interval`];
@@ -30,10 +30,10 @@ function thresholds(outcome, report) {
     return key === "alerts_per_1000" ? interval.map(end => integer(Math.round(end))).join(" to ") : chances(interval);
   };
   return h("div", h("h3", "At a threshold"), about, table("Alerts at thresholds", [
-    { name: "threshold", cell: row => [chance(row.threshold), h("span.muted.what", row.chosen ? `${clean(row.chosen)}, chosen on validation` : clean(row.asked ?? ""))] },
+    { name: "threshold", cell: row => [chance(row.threshold), h("span.muted.what", row.chosen_for && `${aimInWords(row.chosen_for)}, chosen on validation`)] },
     ...AT_THRESHOLD.map(([key, name, meaning]) => ({ name: [name, h("span.muted.what", meaning)], number: true,
       cell: row => [value(row, key), ends(row, key) && h("span.muted.what", ends(row, key))] })),
-  ], outcome.thresholds.map(row => ({ ...row, class: row.chosen ? "chosen" : null })), { class: "thresholds untitled" }));
+  ], outcome.thresholds.map(row => ({ ...row, class: row === operatingOf(outcome) ? "chosen" : null })), { class: "thresholds untitled" }));
 }
 
 /** What was said beside what happened, bin by bin: points with intervals, since a bin can have few. */

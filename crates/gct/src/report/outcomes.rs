@@ -1,0 +1,106 @@
+//! How good answers about labels are where they are used: at thresholds, by calibration and net benefit, and
+//! in subgroups.
+
+use serde::Serialize;
+
+use super::NamedCurves;
+use super::cells;
+use crate::evaluate::{Details, Evaluation, LabelScores};
+use crate::metric::{Calibration, NetBenefit, OperatingPoint, Scores};
+use crate::question::Question;
+
+/// What a label's probabilities are good for.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Outcome {
+    name: String,
+    /// With a known label.
+    encounters: Option<u64>,
+    positives: Option<u64>,
+    prevalence: Option<f64>,
+    /// None where small cells are not told: differences between rows are counts of few encounters, and so
+    /// are those to the points of the curves.
+    thresholds: Vec<OperatingPoint>,
+    calibration: Calibration,
+    net_benefit: Vec<NetBenefit>,
+}
+
+/// How a model does on a group of patients.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Group {
+    label: String,
+    by: String,
+    group: String,
+    encounters: Option<u64>,
+    positives: Option<u64>,
+    #[serde(flatten)]
+    scores: Scores,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+/// Each label with what is said of it.
+fn labels<'a>(question: &Question, evaluation: &'a Evaluation) -> Vec<(String, &'a Details)> {
+    match question.labels().as_slice() {
+        [only] => vec![(only.clone(), &evaluation.details)],
+        _ => {
+            let several = |LabelScores { name, details, .. }: &'a LabelScores| (name.clone(), details);
+            evaluation.labels.iter().map(several).collect()
+        }
+    }
+}
+
+/// The labels of a question. With a smallest cell, not one without curves: one of its answers is too rare.
+pub(super) fn outcomes(
+    question: &Question,
+    evaluation: &Evaluation,
+    curves: &[NamedCurves],
+    min_cell: u64,
+) -> Vec<Outcome> {
+    let outcome = |(name, details): (String, &Details)| {
+        let decisions = details.decisions.clone()?;
+        if min_cell > 1 && !curves.iter().any(|curve| curve.name == name) {
+            return None;
+        }
+        let counts = &details.counts;
+        let [count, positives] = [Some(counts.predictions), counts.positives];
+        let is_told = positives.is_some_and(|some| cells::is_told(some, counts.predictions, min_cell));
+        let mut calibration = decisions.calibration;
+        if min_cell > 1 {
+            calibration.bins.clear();
+        }
+        Some(Outcome {
+            name,
+            encounters: count.filter(|count| !cells::is_small(*count, min_cell)),
+            positives: positives.filter(|_| is_told),
+            prevalence: counts.prevalence.filter(|_| is_told),
+            thresholds: if min_cell > 1 { Vec::new() } else { decisions.thresholds },
+            calibration,
+            net_benefit: if min_cell > 1 { Vec::new() } else { decisions.net_benefit },
+        })
+    };
+    labels(question, evaluation).into_iter().filter_map(outcome).collect()
+}
+
+/// The subgroups of each label, which the evaluation tells by the same smallest cell. Accuracy, and what
+/// happens at thresholds, are counts over counts that are told: without a smallest cell alone.
+pub(super) fn subgroups(question: &Question, evaluation: &Evaluation, min_cell: u64) -> Vec<Group> {
+    let of_label = |(label, details): (String, &Details)| {
+        let group = move |of: &crate::evaluate::Subgroup| {
+            let mut scores = of.scores.clone();
+            scores.0.retain(|(name, _)| min_cell <= 1 || *name != "accuracy");
+            let chosen = of.thresholds.iter().find(|point| point.chosen_for.is_some());
+            scores.0.extend(chosen.filter(|_| min_cell <= 1).iter().flat_map(|point| &point.scores.0));
+            Group {
+                label: label.clone(),
+                by: of.by.clone(),
+                group: of.group.clone(),
+                encounters: of.encounters,
+                positives: of.counts.and_then(|counts| counts.positives),
+                scores,
+                note: of.note,
+            }
+        };
+        details.subgroups.iter().map(group).collect::<Vec<_>>()
+    };
+    labels(question, evaluation).into_iter().flat_map(of_label).collect()
+}
