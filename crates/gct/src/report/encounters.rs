@@ -17,7 +17,7 @@ use crate::evaluate::{self, Inferred};
 use crate::graph::{self, Layer, LayerKind, NodePair, NodeRanges};
 use crate::infer::LOOKED_AT;
 use crate::job::Stop;
-use crate::metric::CurveTally;
+use crate::metric::{Above, CurveTally};
 use crate::predict::{Attribution, Explainer, hidden_node};
 use crate::question::Answer;
 use crate::record::{CodeKind, Encounter};
@@ -131,11 +131,12 @@ impl<'a> Gathering<'a> {
         Candidate { number: self.encounters, risk, loss: question.loss(sample, logits), is_positive }
     }
 
-    /// Looks again at the encounters that are on the page.
+    /// Looks again at the encounters that are on the page. `above` is, of each series, how many predictions
+    /// are above the threshold that is told.
     ///
     /// # Errors
     /// If an answer is not a number, or the work is stopped.
-    pub(super) fn finish(self, stop: &Stop) -> Result<Seen> {
+    pub(super) fn finish(self, above: &[Option<Above>], stop: &Stop) -> Result<Seen> {
         let &Options { min_cell, live, .. } = self.options;
         let chosen = self.choice.finish();
         let looking = Looking { explainer: &self.explainer, options: self.options, stop };
@@ -143,12 +144,13 @@ impl<'a> Gathering<'a> {
         let counts_encounters = self.explainer.predictor().question().counts_encounters();
         // Curves of a label tell how many encounters have it, and by subtraction how many have neither yes
         // nor no.
-        let named = |(name, tally): (String, CurveTally)| {
+        let above = above.iter().copied().chain(std::iter::repeat(None));
+        let named = |((name, tally), above): ((String, CurveTally), Option<Above>)| {
             let predictions = tally.predictions();
             let is_told = !counts_encounters || cells::is_told(predictions, self.encounters, min_cell);
             let is_told = is_told && !cells::is_small(self.encounters, min_cell);
-            let curves = tally.curves(min_cell).filter(|_| is_told)?;
-            Some(NamedCurves { name, predictions, curves })
+            let (curves, has_threshold) = tally.curves_beside(min_cell, above).filter(|_| is_told)?;
+            Some(NamedCurves { name, predictions, has_threshold, curves })
         };
         let kept = chosen.into_iter().filter(|_| live).map(|one| (one.number, one.encounter));
         Ok(Seen {
@@ -156,7 +158,7 @@ impl<'a> Gathering<'a> {
             kept: kept.collect(),
             layers: self.layers,
             matrices: (!live).then_some(matrices),
-            curves: self.curves.into_iter().filter_map(named).collect(),
+            curves: self.curves.into_iter().zip(above).filter_map(named).collect(),
             links: self.links.finish(min_cell),
         })
     }

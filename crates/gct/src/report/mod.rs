@@ -260,6 +260,9 @@ struct NamedCurves {
     /// How many predictions the curves are of.
     #[serde(skip)]
     predictions: u64,
+    /// Whether what happens at the threshold may be told beside them.
+    #[serde(skip)]
+    has_threshold: bool,
     #[serde(flatten)]
     curves: Curves,
 }
@@ -359,7 +362,11 @@ fn evaluated(
         match evaluate::with(run, dataset, *test_set, asked.clone(), job, Some(observe)) {
             // Nobody wanted it.
             Err(Error::NoThreshold { .. }) if options.at.is_none() && !asked.at.is_empty() => asked.at.clear(),
-            evaluation => return Ok((evaluation?, gathering.finish(job.stop())?)),
+            evaluation => {
+                let evaluation = evaluation?;
+                let above = outcomes::above(&run.settings().task, &evaluation);
+                return Ok((evaluation, gathering.finish(&above, job.stop())?));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::NamedCurves;
 use super::cells;
 use crate::evaluate::{Details, Evaluation, LabelScores};
-use crate::metric::{Calibration, NetBenefit, OperatingPoint, Scores};
+use crate::metric::{Above, Calibration, NetBenefit, OperatingPoint, Scores};
 use crate::question::Question;
 
 /// What a label's probabilities are good for.
@@ -17,8 +17,8 @@ pub(super) struct Outcome {
     encounters: Option<u64>,
     positives: Option<u64>,
     prevalence: Option<f64>,
-    /// None where small cells are not told: differences between rows are counts of few encounters, and so
-    /// are those to the points of the curves.
+    /// With a smallest cell the chosen one at most: differences between rows are counts of few encounters,
+    /// and so are those to the points of the curves, which are kept away from that one.
     thresholds: Vec<OperatingPoint>,
     calibration: Calibration,
     net_benefit: Vec<NetBenefit>,
@@ -49,6 +49,24 @@ fn labels<'a>(question: &Question, evaluation: &'a Evaluation) -> Vec<(String, &
     }
 }
 
+/// The first threshold that was chosen on validation.
+fn chosen(details: &Details) -> Option<&OperatingPoint> {
+    let thresholds = details.decisions.iter().flat_map(|decisions| &decisions.thresholds);
+    thresholds.into_iter().find(|point| point.chosen_for.is_some())
+}
+
+/// How many predictions of each label are above its threshold.
+pub(super) fn above(question: &Question, evaluation: &Evaluation) -> Vec<Option<Above>> {
+    let above = |(_, details): (String, &Details)| {
+        let (point, counts) = (chosen(details)?, details.counts);
+        let share = |name: &str, of: u64| Some((point.scores.value(name)? * of as f64).round() as u64);
+        let positives = share("sensitivity", counts.positives?)?;
+        let alerts = (point.scores.value("alerts_per_1000")? / 1000.0 * counts.predictions as f64).round();
+        Some(Above { threshold: point.threshold, positives, negatives: alerts as u64 - positives })
+    };
+    labels(question, evaluation).into_iter().map(above).collect()
+}
+
 /// The labels of a question. With a smallest cell, not one without curves: one of its answers is too rare.
 pub(super) fn outcomes(
     question: &Question,
@@ -58,9 +76,11 @@ pub(super) fn outcomes(
 ) -> Vec<Outcome> {
     let outcome = |(name, details): (String, &Details)| {
         let decisions = details.decisions.clone()?;
-        if min_cell > 1 && !curves.iter().any(|curve| curve.name == name) {
+        let own = curves.iter().find(|curve| curve.name == name);
+        if min_cell > 1 && own.is_none() {
             return None;
         }
+        let chosen = || chosen(details).filter(|_| own.is_some_and(|curve| curve.has_threshold));
         let counts = &details.counts;
         let [count, positives] = [Some(counts.predictions), counts.positives];
         let is_told = positives.is_some_and(|some| cells::is_told(some, counts.predictions, min_cell));
@@ -73,7 +93,10 @@ pub(super) fn outcomes(
             encounters: count.filter(|count| !cells::is_small(*count, min_cell)),
             positives: positives.filter(|_| is_told),
             prevalence: counts.prevalence.filter(|_| is_told),
-            thresholds: if min_cell > 1 { Vec::new() } else { decisions.thresholds },
+            thresholds: match min_cell {
+                0 | 1 => decisions.thresholds,
+                _ => chosen().into_iter().cloned().collect(),
+            },
             calibration,
             net_benefit: if min_cell > 1 { Vec::new() } else { decisions.net_benefit },
         })
