@@ -416,7 +416,7 @@ fn page(dataset: &Dataset, trained: &[Trained], quiet: bool) -> gct::Result<Stri
             Looked { name, run, dataset, test_set: Which::Part(SplitPart::Test).into() }
         })
         .collect();
-    crate::report::page(&looked, Options::default(), quiet)
+    crate::report::page(&looked, &Options::default(), None, quiet)
 }
 
 /// Learning curves, and what GCT and Transformer believe about one encounter.
@@ -437,7 +437,7 @@ fn draw(report: &Path, dataset: &Dataset, trained: &[Trained], ceiling: &Ceiling
     let curves = picture::curves("Graph reconstruction", "step", "validation AUCPR", &series, &references);
     write(&report.join("learning-curves.svg"), &curves, Overwrite::Replace)?;
     for trained in trained {
-        let explanation = explain(&trained.run, dataset, None, &Job::new(terminal::stop(), |_| {}))?;
+        let explanation = explain(&trained.run, dataset, None, 0, &Job::new(terminal::stop(), |_| {}))?;
         let (structure, name) = (&explanation.structure, trained.run.settings().model.name());
         if structure.layers.is_empty() {
             continue;

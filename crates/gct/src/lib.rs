@@ -36,10 +36,14 @@
 //! let Prediction::Edges(links) = &predictions[0] else { unreachable!("edges are what was asked for") };
 //! assert_eq!(links.len(), 3, "the visit and the diagnosis, and the diagnosis and each treatment");
 //!
-//! // Explain: what does each node attend to?
-//! let structure = run.explain(&encounter)?.structure;
+//! // Explain: why these answers, and where does the model look?
+//! let explanation = run.explain(&encounter)?;
+//! for why in &explanation.attributions {
+//!     println!("{} is less probable without {}", why.what, why.changes[0].code);
+//! }
+//! let structure = &explanation.structure;
 //! let strongest = structure.links(0, 1)[0];
-//! println!("{} - {}", structure.nodes[strongest.from].code, structure.nodes[strongest.to].code);
+//! println!("{} looks at {}", structure.nodes[strongest.from].code, structure.nodes[strongest.to].code);
 //! # Ok::<(), gct::Error>(())
 //! ```
 //!
@@ -52,7 +56,7 @@
 //! | choose what is predicted | [`question::Question`] |
 //! | choose a model and its hyperparameters | [`run::Settings`], [`model::Config`] |
 //! | train, stop and resume | [`train::start`], [`train::resume`] |
-//! | predict, embed, explain, evaluate in memory | [`run::Run`] |
+//! | predict, attribute, explain, embed, evaluate in memory | [`run::Run`] |
 //! | the same for a dataset, into files | [`predict::score`], [`predict::visits`], [`evaluate::run`] |
 //! | compute P of an encounter | [`prior::Prior`] |
 //! | split by subject | [`split::Split`] |

@@ -24,7 +24,7 @@ use preparation::Preparation;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::{self, Evaluation, Observe};
+use crate::evaluate::{self, Evaluation};
 use crate::infer::TestSet;
 use crate::job::Job;
 use crate::metric::{Aim, Bootstrap};
@@ -202,33 +202,15 @@ pub fn gather(
     options: &Options,
     job: &Job<'_, u64>,
 ) -> Result<Card> {
-    let evaluation = evaluation(run, dataset, test_set, options, job, None)?;
-    of(run, dataset, test_set, &evaluation, options.min_cell, job)
-}
-
-/// An evaluation that a card can be written of.
-pub(crate) fn evaluation(
-    run: &Run,
-    dataset: &Dataset,
-    test_set: TestSet,
-    options: &Options,
-    job: &Job<'_, u64>,
-    mut observe: Observe<'_>,
-) -> Result<Evaluation> {
     let asked = options.of_evaluation(&run.settings().task, dataset);
-    // An object behind a reference is borrowed again for the second call.
-    let mut ask = |asked: evaluate::Options| {
-        let observe: Observe<'_> = match &mut observe {
-            Some(observe) => Some(&mut **observe),
-            None => None,
-        };
-        evaluate::with(run, dataset, test_set, asked, job, observe)
-    };
-    match ask(asked.clone()) {
+    let evaluation = match evaluate::run(run, dataset, test_set, asked.clone(), job) {
         // Where validation has no positives, or is not at hand, nothing is chosen.
-        Err(Error::NoThreshold { .. }) => ask(evaluate::Options { at: Vec::new(), ..asked }),
-        evaluation => evaluation,
-    }
+        Err(Error::NoThreshold { .. }) => {
+            evaluate::run(run, dataset, test_set, evaluate::Options { at: Vec::new(), ..asked }, job)?
+        }
+        evaluation => evaluation?,
+    };
+    of(run, dataset, test_set, &evaluation, options.min_cell, job)
 }
 
 /// The card of a run that was evaluated already on these encounters.
