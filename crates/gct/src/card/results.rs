@@ -147,6 +147,10 @@ impl Facts<'_> {
                 items.push(untold(&series));
                 continue;
             };
+            if decisions.thresholds.is_empty() {
+                items.push(text("No threshold is told."));
+                continue;
+            }
             let told = told_points(&decisions.thresholds, cells, self.min_cell);
             let rows = decisions.thresholds.iter().zip(told).map(|(point, told)| point_row(point, told));
             let columns =
@@ -171,6 +175,9 @@ impl Facts<'_> {
                 calibration.scores.0.iter().map(|(name, of)| fact(series.caption(name), estimate(of)));
             items.push(Item::Facts(facts.collect()));
             let rows = risk_rows(&calibration.bins, self.min_cell);
+            if rows.is_empty() {
+                continue;
+            }
             let columns = ["predicted, mean", "happened", "95 % interval", "encounters"];
             items.push(table(series.caption("Calibration in groups of like probability"), &columns, rows));
         }
@@ -187,6 +194,10 @@ impl Facts<'_> {
                 items.push(untold(&series));
                 continue;
             };
+            if decisions.net_benefit.is_empty() {
+                items.push(text("Not told beside the curves of the page."));
+                continue;
+            }
             let points = &decisions.thresholds;
             let told = told_points(points, cells, self.min_cell);
             let of_point = |(point, told): (&OperatingPoint, bool)| {

@@ -28,7 +28,7 @@ use crate::card::{self, Card};
 use crate::cells::{self, Numbers, Overlap, is_small};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::{Evaluation, LabelScores};
+use crate::evaluate::{self, Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
