@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import binomtest
-from sklearn.calibration import calibration_curve
+from sklearn.calibration import _SigmoidCalibration, calibration_curve
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
@@ -24,7 +25,7 @@ from sklearn.metrics import (
 BINS = 10
 
 
-def printed(tmp_path, scores, labels, subjects, replicates=20, seed=0, thresholds=()):
+def printed(tmp_path, scores, labels, subjects, replicates=20, seed=0, thresholds=(), other=None):
     assert scores.dtype == np.float32
     file = tmp_path / "examples.json"
     file.write_text(
@@ -35,6 +36,7 @@ def printed(tmp_path, scores, labels, subjects, replicates=20, seed=0, threshold
                 "subjects": subjects.tolist(),
                 "bootstrap": {"replicates": replicates, "seed": seed},
                 "thresholds": list(thresholds),
+                "other": None if other is None else other.tolist(),
             }
         )
     )
@@ -235,3 +237,39 @@ def test_the_slope_of_separated_classes_is_undefined(tmp_path):
     got = printed(tmp_path, scores, labels, np.arange(4))["calibration"]
     assert got["slope"] is got["slope_interval"] is None
     assert got["intercept"] == pytest.approx(0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("levels", [1, 20])
+@pytest.mark.parametrize("count", [30, 1000])
+def test_maps_of_probabilities_are_those_of_scikit_learn(tmp_path, seed, levels, count):
+    scores, labels, subjects = examples(seed, count, 10, levels)
+    platt, isotonic = printed(tmp_path, scores, labels, subjects)["maps"]
+    theirs = _SigmoidCalibration().fit(scores.astype(np.float64), labels)
+    assert platt["platt"]["slope"] == pytest.approx(-theirs.a_, rel=1e-4)
+    assert platt["platt"]["intercept"] == pytest.approx(-theirs.b_, abs=1e-4)
+    # As if there were one more positive below all others, and one more negative above.
+    x = np.concatenate([[scores.min() - 1], scores, [scores.max() + 1]]).astype(np.float64)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(x, np.concatenate([[1], labels, [0]]))
+    knots = isotonic["isotonic"]
+    at = np.linspace(scores.min(), scores.max(), 200)
+    ours = np.interp(at, knots["logits"], knots["probabilities"])
+    assert ours == pytest.approx(theirs.predict(at), rel=0, abs=1e-6)
+
+
+def test_differences_are_those_of_the_same_resampled_subjects(tmp_path):
+    scores, labels, who = examples(2, 600, 40, 20)
+    noise = np.random.default_rng(3).normal(size=600)
+    other = (0.7 * scores + 0.3 * noise).astype(np.float32)
+    auroc, loss = printed(tmp_path, scores, labels, who, replicates=4000, other=other)["differences"]
+    random = np.random.default_rng(0)
+    replicates = []
+    for _ in range(1000):
+        weights = np.bincount(random.integers(0, 40, 40), minlength=40)[who]
+        own, theirs = (expected(of, labels, weights) for of in (scores, other))
+        replicates.append([theirs[name] - own[name] for name in ("auroc", "log_loss")])
+    for ours, drawn in zip((auroc, loss), np.transpose(replicates), strict=True):
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        assert ours["of"]["interval"] == pytest.approx([low, high], rel=0, abs=0.1 * (high - low))
+        sides = min((drawn <= 0).mean(), (drawn >= 0).mean())
+        assert ours["p"] == pytest.approx(2 * sides, abs=0.05)

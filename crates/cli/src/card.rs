@@ -142,6 +142,9 @@ fn commands(run: &Run, choices: &str, own_choices: &str, out: &Path) -> Result<I
     };
     let mut lines: Vec<String> = source.and_then(|source| making(&source, &data)).into_iter().collect();
     lines.push(format!("gct train --config {} --data {data} --out {name}", card::TRAINING_FILE));
+    if let Some(calibration) = run.calibration()? {
+        lines.push(format!("gct calibrate {name} --method {}", calibration.method().name()));
+    }
     lines.push(format!("gct evaluate {name}{choices}"));
     lines.push(format!("gct card {name}{choices}{own_choices} --out {}", folder(out)));
     Ok(Item::Code(lines.join("\n")))

@@ -10,7 +10,7 @@ use gct::question::Question;
 use gct::run::Run;
 use serde_json::{Value, json};
 
-use crate::selection::{self, SelectionArguments, TestArguments};
+use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, percent, refusal, score, visible};
 
 /// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     test: TestArguments,
+
+    #[command(flatten)]
+    raw: RawArguments,
 
     /// Bootstrap replicates for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -118,6 +121,7 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.selection.open()?;
+    let run = arguments.raw.of(run);
     let options = arguments.options(&run.settings().task)?;
     let bar = selection::progress(&run, &dataset, which, "evaluating encounters", quiet);
     let evaluation =
@@ -138,6 +142,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         evaluation.split,
         counts(&settings.task, &evaluation.details.counts)
     );
+    if let Some(method) = evaluation.calibrated {
+        text += &format!("calibrated by {method}\n");
+    }
     text += &selection::left_out(evaluation.left_out, evaluation.unseen, evaluation.overlap);
     text += &format!("\n{}", arguments.text(&evaluation.scores, &evaluation.details));
     for label in &evaluation.labels {
@@ -278,6 +285,7 @@ pub(crate) fn report(run: &Run, evaluation: &Evaluation) -> Value {
     let mut report = json!({
         "task": settings.task.to_string(),
         "model": settings.model.name(),
+        "calibrated": evaluation.calibrated,
         "split": evaluation.split,
         "encounters": evaluation.encounters,
         "left_out": evaluation.left_out,

@@ -144,7 +144,7 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
         // Others may be on another machine, or under way.
         let is_finished = trial.finished(out, &dataset.manifest().identity())?.is_some();
         if is_finished && trial.run_folder(out).exists() {
-            runs.push((trial.name(), Run::open(&trial.run_folder(out))?));
+            runs.push((trial.name(), Run::open(&trial.run_folder(out))?.raw()));
         }
     }
     if runs.is_empty() {

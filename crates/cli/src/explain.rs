@@ -16,6 +16,7 @@ use gct::record::CodeKind;
 use gct::run::Run;
 use serde_json::json;
 
+use crate::selection::RawArguments;
 use crate::terminal::refusal;
 use crate::{selection, terminal};
 
@@ -45,6 +46,9 @@ pub(crate) struct Arguments {
     /// Which encounter [default: the first of the test split, of another dataset, or of the file]
     #[arg(long, value_name = "ID")]
     encounter: Option<String>,
+
+    #[command(flatten)]
+    raw: RawArguments,
 
     /// Which block to list or to draw with --graph, counted from 1 [default: the last]
     #[arg(long, value_name = "N")]
@@ -156,7 +160,7 @@ fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Op
     let (id, paired) = (arguments.encounter.as_deref(), arguments.pairs.unwrap_or(0));
     let what = "looking for the encounter";
     if let Some(file) = arguments.data.as_deref().filter(|data| selection::is_file(data)) {
-        let run = Run::open(&arguments.run)?;
+        let run = arguments.raw.of(Run::open(&arguments.run)?);
         let bar = terminal::progress(0, what, quiet);
         let job = terminal::counting(&bar);
         let found = selection::incoming(&run, file, &job)
@@ -166,6 +170,7 @@ fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Op
         return Ok((run, explanation, Some(met)));
     }
     let (run, dataset) = selection::open(&arguments.run, arguments.data.as_deref())?;
+    let run = arguments.raw.of(run);
     let bar = terminal::progress(dataset.manifest().encounters, what, quiet);
     let explanation = explain(&run, &dataset, id, paired, &terminal::counting(&bar));
     bar.finish_and_clear();

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod calibrate;
 mod card;
+mod compare;
 mod completions;
 mod demo;
 mod embed;
@@ -73,7 +75,9 @@ enum Command {
     Prior(prior::Arguments),
     Train(train::Arguments),
     Runs(runs::Arguments),
+    Calibrate(calibrate::Arguments),
     Evaluate(evaluate::Arguments),
+    Compare(compare::Arguments),
     Predict(predict::Arguments),
     Embed(embed::Arguments),
     Explain(explain::Arguments),
@@ -129,7 +133,9 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Prior(arguments) => prior::run(&arguments, quiet),
         Command::Train(arguments) => train::run(&arguments, quiet),
         Command::Runs(arguments) => runs::run(&arguments),
+        Command::Calibrate(arguments) => calibrate::run(&arguments, quiet),
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
+        Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Embed(arguments) => embed::run(&arguments, quiet),
         Command::Explain(arguments) => explain::run(&arguments, quiet),

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::explain::at_least_one;
 use crate::output::RowsFile;
-use crate::selection::{self, SelectionArguments, TestArguments};
+use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, refusal, visible};
 
 /// Write the predictions of a run as Parquet, CSV or JSON lines
@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     test: TestArguments,
+
+    #[command(flatten)]
+    raw: RawArguments,
 
     #[command(flatten)]
     output: RowsFile,
@@ -148,6 +151,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Predicted> {
     let (run, dataset, which) = arguments.selection.open()?;
+    let run = arguments.raw.of(run);
     let options = arguments.options(&run.settings().task)?;
     let bar = selection::progress(&run, &dataset, which, "predicting encounters", quiet);
     let test_set = arguments.test.of(which);
@@ -162,7 +166,7 @@ fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Predicted> {
 
 fn of_file(arguments: &Arguments, file: &Path, quiet: bool) -> Result<Predicted> {
     arguments.test.refuse_for_file()?;
-    let run = arguments.selection.run()?;
+    let run = arguments.raw.of(arguments.selection.run()?);
     let options = arguments.options(&run.settings().task)?;
     let bar = terminal::progress(0, "predicting encounters", quiet);
     let written = arguments.output.with_target(|target| {

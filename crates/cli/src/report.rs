@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::explain::write;
 use crate::output::RequiredFile;
-use crate::selection::{self, TestArguments, WhichName};
+use crate::selection::{self, RawArguments, TestArguments, WhichName};
 use crate::terminal::{self, count, refusal, visible};
 
 /// Write a page to look at: metrics and curves, encounters with explanations, links and a map of codes
@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     test: TestArguments,
+
+    #[command(flatten)]
+    raw: RawArguments,
 
     #[command(flatten)]
     look: LookArguments,
@@ -143,6 +146,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let options = arguments.look.options(Options::default().encounters)?;
     let opened: Vec<(Run, Dataset)> = (arguments.runs.iter())
         .map(|run| selection::open(run, arguments.data.as_deref()))
+        .map(|opened| opened.map(|(run, dataset)| (arguments.raw.of(run), dataset)))
         .collect::<gct::Result<_>>()?;
     let folders: Vec<&Path> = arguments.runs.iter().map(PathBuf::as_path).collect();
     let looked: Vec<Looked<'_>> = (opened.iter().zip(report::names(&folders)))

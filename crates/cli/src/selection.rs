@@ -83,6 +83,21 @@ impl TestArguments {
     }
 }
 
+/// The option of every command that shows what a run says.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct RawArguments {
+    /// For labels: the model's own probabilities, even if the run is calibrated (`gct calibrate`)
+    #[arg(long)]
+    raw: bool,
+}
+
+impl RawArguments {
+    /// The run, calibrated or not.
+    pub(crate) fn of(self, run: Run) -> Run {
+        if self.raw { run.raw() } else { run }
+    }
+}
+
 impl SelectionArguments {
     /// Opens the run alone.
     pub(crate) fn run(&self) -> gct::Result<Run> {

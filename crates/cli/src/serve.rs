@@ -16,6 +16,7 @@ use gct_serve::{Bound, Limits, Log, Page, Server, Settings, Token};
 use serde_json::json;
 
 use crate::report::LookArguments;
+use crate::selection::RawArguments;
 use crate::terminal::refusal;
 use crate::{selection, terminal};
 
@@ -86,6 +87,9 @@ pub(crate) struct Arguments {
     no_page: bool,
 
     #[command(flatten)]
+    raw: RawArguments,
+
+    #[command(flatten)]
     look: LookArguments,
 
     /// Print where it listens as one JSON object
@@ -108,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         ..standard
     };
     let log: Log = Box::new(say);
-    let run = Run::open(&arguments.run)?;
+    let run = arguments.raw.of(Run::open(&arguments.run)?);
     // Before the page is made, which takes a while.
     let bound = Bound::new(Settings {
         listen: arguments.listen,

@@ -190,7 +190,7 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
     if !folder.exists() {
         return Ok(());
     }
-    let run = Run::open(&folder)?;
+    let run = Run::open(&folder)?.raw();
     let name = format!("trial {}", trial + 1);
     let looked = Looked { name, run: &run, dataset, test_set: Which::Part(SplitPart::Validation).into() };
     let options = crate::report::by_product(dataset, Options::default().encounters);

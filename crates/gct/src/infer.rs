@@ -357,15 +357,17 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    /// Makes one that knows the model as it is now.
+    /// Makes one that knows the model as it is now. Nothing is calibrated: validation during training must
+    /// not be.
     pub fn new(model: &Model<f32>, question: &'a Question, encoding: Encoding<'a>) -> Self {
-        Predictor { loaded: LoadedModel::new(model), question, encoding }
+        Predictor { loaded: LoadedModel::new(model, Vec::new()), question, encoding }
     }
 
-    /// The predictor of a run. The model is loaded at the first call for a run, and shared by all others.
+    /// The predictor of a run. The model is loaded at the first call for a run, and shared by all others. If
+    /// the run is calibrated, so is all that is asked here.
     ///
     /// # Errors
-    /// If the run has no model, or its file is damaged.
+    /// If the run has no model, its file or its calibration is damaged, or that one is of other weights.
     pub fn of_run(run: &'a Run) -> Result<Self> {
         Ok(Predictor { loaded: run.loaded()?, question: &run.settings().task, encoding: run.encoding() })
     }

@@ -57,6 +57,8 @@
 //! | choose a model and its hyperparameters | [`run::Settings`], [`model::Config`] |
 //! | train, stop and resume | [`train::start`], [`train::resume`] |
 //! | predict, attribute, explain, embed, evaluate in memory | [`run::Run`] |
+//! | calibrate the probabilities of a run | [`calibrate::run`], [`run::Run::raw`] |
+//! | compare runs on the same encounters | [`compare::run`] |
 //! | the same for a dataset, into files | [`predict::score`], [`predict::visits`], [`evaluate::run`] |
 //! | compute P of an encounter | [`prior::Prior`] |
 //! | split by subject | [`split::Split`] |
@@ -121,6 +123,9 @@ pub mod batch;
 /// How good answers are: areas under curves, accuracy, log loss, calibration, with intervals.
 pub mod metric;
 
+/// What makes the probabilities of labels as frequent as they say: Platt's map and the isotonic one.
+pub mod calibration;
+
 /// Names, shapes and first values of a model's parameters.
 pub mod parameters;
 
@@ -144,6 +149,12 @@ pub mod incoming;
 
 /// How good a model is on a part of a dataset, and how true its attention is.
 pub mod evaluate;
+
+/// `gct calibrate` as one call: fit on the validation split, keep in the run.
+pub mod calibrate;
+
+/// `gct compare` as one call: how much better one run is than another on the same encounters.
+pub mod compare;
 
 /// `gct train` as one call: the loop, the choice of the best model, resuming after a stop.
 pub mod train;

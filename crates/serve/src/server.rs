@@ -125,6 +125,7 @@ impl Server {
             task: run.settings().task.to_string(),
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
             labels: run.settings().task.labels(),
+            calibrated: run.calibration()?.map(|calibration| calibration.method().to_string()),
             codes: Codes {
                 context: codes.context.len(),
                 diagnosis: codes.diagnosis.len(),

@@ -258,6 +258,8 @@ pub struct Model {
     pub program: String,
     /// The labels that it predicts.
     pub labels: Vec<String>,
+    /// How their probabilities are calibrated: `platt`, `isotonic`, or null if they are the model's own.
+    pub calibrated: Option<String>,
     /// How many codes it knows.
     pub codes: Codes,
     /// Numbers per node, and per visit.

@@ -81,6 +81,10 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
         RestoreSettings => "put it back as it was, or train with other settings into another folder",
         WaitForProcess => "wait until it has ended, or train into another folder with --out",
 
+        Calibrate => "fit it again with `gct calibrate RUN`, or use the probabilities as they are with --raw",
+        UseUncalibrated => "the run can be used as it is, with the probabilities of its model",
+        CompareAlike => "compare runs of the same task, dataset, split settings and part of the split",
+
         IncludeTraining => "give data of other patients, or include these with --include-training",
         RestoreIdentifiers => RESTORE_IDENTIFIERS,
         WriteOtherColumns => "without --meds they can be written, with columns of gct's own",
@@ -171,7 +175,10 @@ mod tests {
             Some(Remedy::TrainAgain { is_usable: true }) => Remedy::KeepSettings,
             Some(Remedy::KeepSettings) => Remedy::RestoreSettings,
             Some(Remedy::RestoreSettings) => Remedy::WaitForProcess,
-            Some(Remedy::WaitForProcess) => Remedy::IncludeTraining,
+            Some(Remedy::WaitForProcess) => Remedy::Calibrate,
+            Some(Remedy::Calibrate) => Remedy::UseUncalibrated,
+            Some(Remedy::UseUncalibrated) => Remedy::CompareAlike,
+            Some(Remedy::CompareAlike) => Remedy::IncludeTraining,
             Some(Remedy::IncludeTraining) => Remedy::RestoreIdentifiers,
             Some(Remedy::RestoreIdentifiers) => Remedy::WriteOtherColumns,
             Some(Remedy::WriteOtherColumns) => Remedy::RunAgain,
@@ -186,6 +193,6 @@ mod tests {
             let hint = hint(remedy);
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{remedy:?}: {hint}");
         }
-        assert_eq!(remedies.len(), 54, "one of each");
+        assert_eq!(remedies.len(), 57, "one of each");
     }
 }

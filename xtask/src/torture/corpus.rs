@@ -33,8 +33,9 @@ const ENCOUNTERS: usize = 120;
 /// parquet/       events.parquet, made of predictions
 /// synthea/       a few tables of Synthea; eicu/, mimic4/, meds/, omop/ and claims/ of those; fhir/ a bundle
 ///                and ndjson/ the same as lines
-/// data/          a synthetic dataset; planted/ that of the tables
-/// run/, other/   runs of graph reconstruction that differ in their seed; labelled/ one of a label
+/// data/, pairs/  synthetic datasets; planted/ that of the tables
+/// run/, other/   runs of graph reconstruction that differ in their seed; labelled/ one of a label;
+///                calibrated/ one of two, which is, with its predictions in theirs.csv
 /// results/       of an experiment; tuned/ of a tuning
 /// *.toml         settings
 /// ```
@@ -52,6 +53,10 @@ impl World {
             "train --data planted --task graph_reconstruction --out run --steps 12 SMALL",
             "train --data planted --task graph_reconstruction --out other --steps 12 --seed 1 SMALL",
             "train --data planted --task label:died --out labelled --steps 12 SMALL",
+            "synth --preset appendix --out pairs --encounters 600",
+            "train --data pairs --task diagnosis_treatment --out calibrated --steps 24 SMALL --set batch=32 --set learning_rate=0.01",
+            "calibrate calibrated",
+            "predict calibrated --split all --out theirs.csv",
             "predict run --split all --out parquet/events.parquet",
             "experiment experiment.toml --out results",
             "tune --data planted --task masked_diagnosis --out tuned --trials 2 --steps 6 --space space.toml SMALL",

@@ -4,7 +4,9 @@
 
 mod bad_input;
 mod bits;
+mod calibrate;
 mod card;
+mod compare;
 mod completions;
 mod context;
 mod demo;
@@ -35,7 +37,7 @@ use snapbox::cmd::{Command, cargo_bin};
 use snapbox::str;
 
 /// Every command, as its help lists them.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "demo",
     "synth",
     "prepare",
@@ -44,7 +46,9 @@ const COMMANDS: [&str; 19] = [
     "prior",
     "train",
     "runs",
+    "calibrate",
     "evaluate",
+    "compare",
     "predict",
     "embed",
     "explain",
@@ -95,6 +99,18 @@ fn trained(task: &str) -> (tempfile::TempDir, PathBuf) {
     let line = format!("train --data data --task {task} --model gct --out run --quiet {settings}");
     gct(&home, &line).assert().success();
     (guard, home)
+}
+
+/// A folder with the dataset `data` and the run `run`, which has learned both of its labels a little.
+fn learned() -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    gct(home.path(), "synth --preset appendix --out data --encounters 600").assert().success();
+    let settings = "--set validate_every=10 --set model.width=16 --set learning_rate=0.01 --quiet";
+    let line =
+        format!("train --data data --task diagnosis_treatment --model gct --out run --steps 20 {settings}");
+    gct(home.path(), &line).assert().success();
+    let path = home.path().to_owned();
+    (home, path)
 }
 
 /// `gct` in this folder, to which it is copied, and with no other program to find: as if `gct-prepare` were

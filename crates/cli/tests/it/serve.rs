@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::{gct, home};
+use crate::{gct, home, learned};
 
 /// A run in a folder with a dataset.
 fn train(home: &Path, model: &str) {
@@ -160,4 +160,36 @@ fn what_cannot_be_served() {
         let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
         assert!(stderr.starts_with(error) && stderr.contains(hint), "{line}: {stderr}");
     }
+}
+
+#[test]
+fn answers_of_a_calibrated_run_are_calibrated() {
+    let (_guard, home) = learned();
+    gct(&home, "calibrate run").assert().success();
+    let codes = r#""diagnosis": ["D_1", "D_2"], "treatment": ["T_1"], "lab": ["L_1"]"#;
+    fs::write(home.join("new.jsonl"), format!("{{\"id\": \"E1\", {codes}}}")).unwrap();
+    let body = format!(r#"{{"encounters": [{{{codes}}}]}}"#);
+    let mut probabilities = Vec::new();
+    for (flags, calibrated) in [("", "\"calibrated\":\"platt\""), (" --raw", "\"calibrated\":null")] {
+        let rows = gct(&home, &format!("predict run --data new.jsonl --out -{flags}")).assert().success();
+        let rows = String::from_utf8(rows.get_output().stdout.clone()).unwrap();
+        let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+        let (mut child, address) = serve(&home, &format!("run --no-page --quiet{flags}"));
+        assert!(get(&address, "/v1/model").contains(calibrated), "{flags}");
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let headers = format!("Host: {address}\r\nContent-Type: application/json\r\nConnection: close");
+        let length = body.len();
+        write!(stream, "POST /v1/predict HTTP/1.1\r\n{headers}\r\nContent-Length: {length}\r\n\r\n{body}")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let answer: serde_json::Value =
+            serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let served = &answer["predictions"][0]["answers"][0]["probability"];
+        assert_eq!(*served, row["predicted_boolean_probability"], "{flags}");
+        probabilities.push(served.clone());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_ne!(probabilities[0], probabilities[1]);
 }

@@ -167,6 +167,9 @@ impl Facts<'_> {
         if let Question::HiddenDiagnosis | Question::Edges = self.run.settings().task {
             points.push("The task is one to learn from; no clinical outcome is predicted.".into());
         }
+        if let (Question::Labels(_), None) = (&self.run.settings().task, self.evaluation.calibrated) {
+            points.push("Probabilities were not recalibrated.".into());
+        }
         for series in self.series() {
             let label = series.name.map_or_else(String::new, |label| format!("{label}: "));
             let calibration = series.details.decisions.as_ref().filter(|_| series.told.is_some());

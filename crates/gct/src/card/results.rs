@@ -233,7 +233,10 @@ impl Facts<'_> {
 
     /// What was done to the probabilities after training.
     pub(super) fn recalibration(&self) -> String {
-        "none".into()
+        match self.evaluation.calibrated {
+            Some(method) => format!("{}, fitted on the validation split", method.name()),
+            None => "none".into(),
+        }
     }
 }
 

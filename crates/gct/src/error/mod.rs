@@ -338,6 +338,35 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The calibration of a run cannot be used.
+    #[error("{} cannot be used: {problem}", path.display())]
+    Calibration {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// The probabilities of a run cannot be calibrated.
+    #[error("{what} cannot be calibrated: {problem}")]
+    CannotCalibrate {
+        /// The label or the task.
+        what: String,
+        /// Why not.
+        problem: String,
+    },
+
+    /// Two runs were not asked the same about the same encounters.
+    #[error("{run} cannot be compared with {reference}: {problem}")]
+    NotComparable {
+        /// The run that all others are compared with.
+        reference: String,
+        /// The other one.
+        run: String,
+        /// In what they differ.
+        problem: String,
+    },
+
     /// A run cannot be used on this dataset.
     #[error("{} does not match the run: {problem}", path.display())]
     DatasetMismatch {
@@ -574,7 +603,12 @@ mod tests {
             Some(Error::IdentifiersChanged { .. }) => Error::TrainingUnknown { run: path },
             Some(Error::TrainingUnknown { .. }) => Error::StratificationChanged { path },
             Some(Error::StratificationChanged { .. }) => Error::DatasetMismatch { path, problem },
-            Some(Error::DatasetMismatch { .. }) => Error::Diverged { step: 2, loss: f64::NAN, kept: 1 },
+            Some(Error::DatasetMismatch { .. }) => Error::Calibration { path, problem },
+            Some(Error::Calibration { .. }) => Error::CannotCalibrate { what: "a label".into(), problem },
+            Some(Error::CannotCalibrate { .. }) => {
+                Error::NotComparable { reference: "a".into(), run: "b".into(), problem }
+            }
+            Some(Error::NotComparable { .. }) => Error::Diverged { step: 2, loss: f64::NAN, kept: 1 },
             Some(Error::Diverged { .. }) => Error::Stopped { step: 1, path },
             Some(Error::Stopped { .. }) => Error::NotFinite,
             Some(Error::NotFinite) => Error::NoSuchEncounter,
@@ -604,7 +638,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.split(' ').count() >= 3 && !message.contains('\n'), "{message}");
         }
-        assert_eq!(errors.len(), 48, "one of each");
+        assert_eq!(errors.len(), 51, "one of each");
     }
 
     #[test]

@@ -131,6 +131,13 @@ pub enum Remedy {
     /// Wait for the other process, or train into another folder.
     WaitForProcess,
 
+    /// Fit the calibration again, or use the probabilities as they are.
+    Calibrate,
+    /// Use the probabilities as they are.
+    UseUncalibrated,
+    /// Compare what was asked the same about the same encounters.
+    CompareAlike,
+
     /// Test on other patients, or include those that the run learned from.
     IncludeTraining,
     /// Give the data with their old identifiers, or include the patients that the run learned from.
@@ -182,6 +189,9 @@ impl Error {
             Error::IdentifiersChanged { .. } => Remedy::RestoreIdentifiers,
             Error::StratificationChanged { .. } => Remedy::UseAllParts,
             Error::DatasetMismatch { .. } => Remedy::GiveMatchingDataset,
+            Error::Calibration { .. } => Remedy::Calibrate,
+            Error::CannotCalibrate { .. } => Remedy::UseUncalibrated,
+            Error::NotComparable { .. } => Remedy::CompareAlike,
             Error::Diverged { .. } | Error::NotFinite => Remedy::LowerLearningRate,
             Error::NoSuchEncounter => Remedy::GiveEncounterId,
             Error::CannotPredict { .. } | Error::EncounterRefused { .. } => Remedy::ChooseEncounter,

@@ -8,6 +8,7 @@ use serde::Serialize;
 mod groups;
 
 use crate::batch::Example;
+use crate::calibration::{Calibration, Method};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph;
@@ -110,6 +111,8 @@ pub struct Evaluation {
     pub unseen: Unseen,
     /// Encounters of other data whose subjects the run learned from.
     pub overlap: Overlap,
+    /// How the probabilities of labels are calibrated, if they are.
+    pub calibrated: Option<Method>,
     /// The metrics.
     pub scores: Scores,
     /// Counts and, of labels, what happens at thresholds, calibration and the decision curve; subgroups.
@@ -192,7 +195,9 @@ impl Run {
         let mut sums = Sums::new(predictor.question(), groups);
         sums.add(&predictor, &samples, &mut None)?;
         let left_out = (encounters.len() - samples.len()) as u64;
-        Ok(Evaluation { left_out, ..sums.finish(predictor.question(), GIVEN, &options, &chosen)? })
+        let calibrated = self.calibration()?.map(Calibration::method);
+        let evaluation = sums.finish(predictor.question(), GIVEN, &options, &chosen)?;
+        Ok(Evaluation { left_out, calibrated, ..evaluation })
     }
 }
 
@@ -239,7 +244,8 @@ pub(crate) fn with(
     )?;
     let overlap = reader.overlap()?;
     let evaluation = sums.finish(question, which.name(), &options, &chosen)?;
-    Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, ..evaluation })
+    let calibrated = run.calibration()?.map(Calibration::method);
+    Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, calibrated, ..evaluation })
 }
 
 /// The thresholds that aims choose on the validation split of the dataset that a run was trained on, whatever
@@ -329,6 +335,7 @@ impl Sums {
             left_out: 0,
             unseen: Unseen::default(),
             overlap: Overlap::default(),
+            calibrated: None,
             scores,
             details,
             labels,

@@ -145,7 +145,8 @@ impl PlannedTrial {
                 train::start(settings, dataset, &path, Overwrite::Refuse, Execution::default(), job)?
             }
         };
-        let run = Run::open(&path)?;
+        // A table compares models as they were trained.
+        let run = Run::open(&path)?.raw();
         let measured = |part: SplitPart| -> Result<Measured> {
             let bootstrap = Bootstrap { replicates: 0, seed: 0 };
             match evaluate::run(&run, dataset, Which::Part(part), bootstrap, &job.inner(|_| None)) {

@@ -11,6 +11,7 @@
 
 mod events;
 mod lines;
+mod predictions;
 mod source;
 mod table;
 
@@ -24,6 +25,7 @@ use crate::infer::Unseen;
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use crate::run::Run;
+pub(crate) use predictions::Predictions;
 use source::Source;
 pub(crate) use table::read_columns;
 

@@ -8,6 +8,7 @@
 //! | `Sorted` | logits of yes or no, sorted | operating points, calibration slope and curve, net benefit |
 //! | `CurveTally` | logits of yes or no | precision-recall, ROC and calibration curves |
 //! | `Means` | any number per example | its mean, with an interval |
+//! | `Replicated` | a metric by the draws of a bootstrap | differences of two models, with intervals and p values |
 //! | `kl`, `entropy` | rows of attention | how far apart, how spread out; in nats |
 //! | `paired` | differences over splits | whether one model is better than another |
 //!
@@ -23,6 +24,7 @@ mod decision_curve;
 mod means;
 mod operating_points;
 mod paired;
+mod paired_bootstrap;
 mod predictions;
 mod ranking;
 mod rows;

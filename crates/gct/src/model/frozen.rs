@@ -7,6 +7,8 @@
 //!   Shallow and Deep before their sum.
 //!
 //! Results are those of the model to rounding, not to the bit. MiME gains nothing and stays as it is.
+//!
+//! One of a calibrated run calibrates its answers: no other way leads from a run to its logits.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,6 +26,7 @@ use super::chunks::{chunks, even_chunks};
 use super::network::{Activations, Layers, Network};
 use super::{Config, Model, Outcome};
 use crate::batch::Example;
+use crate::calibration::Map;
 use crate::error::Result;
 
 /// Rows of the embedding that layers are applied to at a time.
@@ -33,6 +36,8 @@ const ROWS: usize = 1024;
 pub struct Frozen<T> {
     network: Network,
     weights: Weights<T>,
+    /// What becomes of the logit of each label; empty where nothing does.
+    calibration: Vec<Map>,
 }
 
 /// Memory for evaluation, to be used again for the next batch: a pool for each thread, that fits into its
@@ -74,7 +79,7 @@ impl<T: Number> Model<T> {
             Layers::FeedForward(layers) => network.embedding = layers.freeze(&mut freezer),
             Layers::Mime(_) => {}
         }
-        Frozen { network, weights: Weights::new(freezer.plan, freezer.values) }
+        Frozen { network, weights: Weights::new(freezer.plan, freezer.values), calibration: Vec::new() }
     }
 }
 
@@ -100,15 +105,25 @@ impl<T: Number> Frozen<T> {
     }
 
     /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, or of
-    /// an edge between nodes 0 and 1, 0 and 2, and so on, each pair once. On one thread; only the rows that
-    /// they depend on are computed.
+    /// an edge between nodes 0 and 1, 0 and 2, and so on, each pair once. Those of labels are calibrated, if
+    /// the run is. On one thread; only the rows that they depend on are computed.
     ///
     /// # Panics
     /// If a diagnosis should be guessed and none is hidden.
     pub fn answers(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
-        chunks(examples, 0..examples.len())
+        let mut answers: Vec<Vec<T>> = chunks(examples, 0..examples.len())
             .flat_map(|chunk| self.network.answers(&self.weights, &examples[chunk], pool))
-            .collect()
+            .collect();
+        if !self.calibration.is_empty() {
+            answers.iter_mut().for_each(|logits| self.calibrate(logits));
+        }
+        answers
+    }
+
+    fn calibrate(&self, logits: &mut [T]) {
+        for (logit, map) in logits.iter_mut().zip(&self.calibration) {
+            *logit = T::of(map.logit(logit.f64() as f32).into());
+        }
     }
 
     /// The vector of the visit of each example, without dropout. On one thread.
@@ -138,9 +153,10 @@ pub(crate) struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// The model as it is now.
-    pub(crate) fn new(model: &Model<f32>) -> Self {
-        LoadedModel { model: Arc::new(model.frozen()), pools: Arc::default() }
+    /// The model as it is now, with a map for each of its labels, or none.
+    pub(crate) fn new(model: &Model<f32>, calibration: Vec<Map>) -> Self {
+        let model = Frozen { calibration, ..model.frozen() };
+        LoadedModel { model: Arc::new(model), pools: Arc::default() }
     }
 
     /// The model.

@@ -49,7 +49,7 @@ pub use subgroups::Subgroup;
 pub(crate) use subgroups::{By, NOT_RECORDED};
 pub(crate) use table::Table;
 pub use table::TableOptions;
-pub(crate) use tally::Tally;
+pub(crate) use tally::{Replicates, Tally};
 
 /// What is asked of a model. Its text form is the name of the task.
 ///

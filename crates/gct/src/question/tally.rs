@@ -66,9 +66,21 @@ impl Binary {
     }
 }
 
+/// The metrics of all answers, or of those of one series, in each replicate.
+pub(crate) struct Replicates {
+    pub(crate) series: Option<String>,
+    pub(crate) metrics: Vec<Replicated>,
+    pub(crate) draws: Draws,
+}
+
 impl Tally {
     pub(super) fn new(question: &Question) -> Self {
-        let names = Some(question.series()).filter(|names| names.len() > 1).unwrap_or_default();
+        Tally::of(question, question.series())
+    }
+
+    /// The same for some series of a question, of which [`Tally::outcome`] is told.
+    pub(crate) fn of(question: &Question, series: Vec<String>) -> Self {
+        let names = Some(series).filter(|names| names.len() > 1).unwrap_or_default();
         Tally {
             question: question.clone(),
             subjects: FxHashMap::default(),
@@ -87,8 +99,7 @@ impl Tally {
 
     /// Adds what a model said of a sample, which is in these subgroups, one for each way to group.
     pub(crate) fn add_to_groups(&mut self, sample: &Sample<'_>, logits: &[f32], groups: &[u32]) {
-        let next = self.subjects.len() as u32;
-        let subject = *self.subjects.entry(sample.encounter().subject.clone()).or_insert(next);
+        let subject = self.subject(&sample.encounter().subject);
         self.encounters += 1;
         self.rows.next_encounter(subject, groups);
         match &self.question {
@@ -105,6 +116,48 @@ impl Tally {
                 let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
                 self.guesses.add(is_right, loss, subject);
                 self.rows.add(0, loss, is_right);
+            }
+        }
+    }
+
+    /// The number of a subject, in the order of their first examples.
+    pub(crate) fn subject(&mut self, id: &SubjectId) -> u32 {
+        let next = self.subjects.len() as u32;
+        *self.subjects.entry(id.clone()).or_insert(next)
+    }
+
+    /// How many subjects were told of.
+    pub(crate) fn subjects(&self) -> u32 {
+        self.subjects.len() as u32
+    }
+
+    /// Adds one yes-or-no prediction of a series, to metrics alone.
+    pub(crate) fn outcome(&mut self, series: usize, logit: f32, truth: bool, subject: u32) {
+        self.all.add(logit, truth, subject);
+        if let Some((_, series)) = self.series.get_mut(series) {
+            series.add(logit, truth, subject);
+        }
+    }
+
+    /// The metrics over all answers in each replicate, and those of each series where there are several.
+    pub(crate) fn replicated(self, bootstrap: Bootstrap) -> Vec<Replicates> {
+        let everybody = (0..self.subjects()).collect();
+        let binary = |series: Option<String>, Binary { ranking, predictions }: Binary| {
+            let sorted = ranking.sorted();
+            // Subjects whose answer is not known are not drawn.
+            let draws = Draws::new(bootstrap, sorted.subjects());
+            let metrics =
+                sorted.replicated(&draws).into_iter().chain(predictions.replicated(&draws)).collect();
+            Replicates { series, metrics, draws }
+        };
+        match self.question {
+            Question::Edges | Question::Labels(_) => {
+                let series = self.series.into_iter().map(|(name, series)| binary(Some(name), series));
+                std::iter::once(binary(None, self.all)).chain(series).collect()
+            }
+            Question::HiddenDiagnosis => {
+                let draws = Draws::new(bootstrap, everybody);
+                vec![Replicates { series: None, metrics: self.guesses.replicated(&draws), draws }]
             }
         }
     }

@@ -24,6 +24,7 @@ pub use html::{Page, html, page};
 pub use links::CodeLink;
 pub use map::Map;
 
+use crate::calibration::Method;
 use crate::card::{self, Card};
 use crate::cells::{self, Numbers, Overlap, is_small};
 use crate::dataset::Dataset;
@@ -172,6 +173,8 @@ pub struct RunReport {
     model: &'static str,
     task: String,
     asks: &'static str,
+    /// How the probabilities of labels are calibrated, if they are.
+    calibrated: Option<Method>,
     part: &'static str,
     /// What trained it.
     program: String,
@@ -391,6 +394,7 @@ fn of_run(looked: &Looked<'_>, options: &Options, job: &Job<'_, u64>) -> Result<
         model: settings.model.name(),
         task: settings.task.to_string(),
         asks: settings.task.page_kind(),
+        calibrated: evaluation.calibrated,
         part: evaluation.split,
         program: run.manifest().program.clone(),
         data: about(looked, &evaluation, &card, min_cell),

@@ -9,6 +9,7 @@
 //! RUN/coding.json            how recorded codes and values became those codes, where that is known
 //! RUN/config.toml            every setting, resolved
 //! RUN/best.safetensors       the weights with the best validation
+//! RUN/calibration.json       what becomes of the probabilities of labels, once it was fitted
 //! RUN/last.safetensors       the weights of the last checkpoint
 //! RUN/checkpoint-*           the last two: weights, Adam's moments, where it stands
 //! RUN/metrics.jsonl          one object per validation
@@ -28,6 +29,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{EmbeddingRows, Encoding};
+use crate::calibration::Calibration;
 use crate::coding::{self, Coder, Recorded};
 use crate::dataset::{self, Dataset, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
@@ -60,6 +62,7 @@ const CODING: &str = "coding.json";
 const CONFIG: &str = "config.toml";
 pub(crate) const BEST: &str = "best.safetensors";
 pub(crate) const LAST: &str = "last.safetensors";
+const CALIBRATION: &str = "calibration.json";
 
 const KIND: FolderKind = FolderKind {
     name: "run",
@@ -75,6 +78,7 @@ const KIND: FolderKind = FolderKind {
             CONFIG,
             BEST,
             LAST,
+            CALIBRATION,
             journal::METRICS,
             journal::EVENTS,
             journal::LOG,
@@ -220,6 +224,8 @@ pub struct Run {
     coder: OnceLock<Option<Coder>>,
     /// The model for inference, once it is needed.
     loaded: OnceLock<LoadedModel>,
+    /// How it is calibrated, once it is asked for.
+    calibration: OnceLock<Option<Calibration>>,
 }
 
 /// Whether a folder can be a run's, before any work is done for it.
@@ -304,8 +310,23 @@ impl Run {
         vocabulary: Vocabulary,
         prior: Prior,
     ) -> Self {
-        let (ids, coder, loaded) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Run { folder: folder.to_owned(), manifest, settings, vocabulary, prior, ids, coder, loaded }
+        Run {
+            folder: folder.to_owned(),
+            manifest,
+            settings,
+            vocabulary,
+            prior,
+            ids: OnceLock::new(),
+            coder: OnceLock::new(),
+            loaded: OnceLock::new(),
+            calibration: OnceLock::new(),
+        }
+    }
+
+    /// The same run with the probabilities of its model as they are, calibrated or not.
+    #[must_use]
+    pub fn raw(self) -> Self {
+        Run { loaded: OnceLock::new(), calibration: OnceLock::from(None), ..self }
     }
 
     /// The folder.
@@ -544,8 +565,58 @@ impl Run {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded.clone());
         }
-        let loaded = LoadedModel::new(&self.model()?);
-        Ok(self.loaded.get_or_init(|| loaded).clone())
+        // In this order, weights that come in between are noticed.
+        let model = self.model()?;
+        let maps = self.calibration()?.map(Calibration::maps).unwrap_or_default();
+        Ok(self.loaded.get_or_init(|| LoadedModel::new(&model, maps)).clone())
+    }
+
+    /// How the probabilities of its labels are calibrated, if they are. It is read at the first call, and
+    /// stays what it was then.
+    ///
+    /// # Errors
+    /// If its file is damaged, or was fitted to other weights than the run has.
+    pub fn calibration(&self) -> Result<Option<&Calibration>> {
+        if let Some(known) = self.calibration.get() {
+            return Ok(known.as_ref());
+        }
+        let path = self.folder.join(CALIBRATION);
+        let found = match path.exists() {
+            true => Some(self.read_calibration(&path)?),
+            false => None,
+        };
+        Ok(self.calibration.get_or_init(|| found).as_ref())
+    }
+
+    fn read_calibration(&self, path: &Path) -> Result<Calibration> {
+        let unusable = |problem: &str| Error::Calibration { path: path.to_owned(), problem: problem.into() };
+        let text = files::read_text(path).on("read", path)?;
+        let calibration = Calibration::parse(&text).map_err(|problem| unusable(&problem))?;
+        let labels = calibration.labels.iter().map(|label| &label.label);
+        if !labels.eq(&self.settings.task.labels()) {
+            return Err(unusable("it is of other labels than the run"));
+        }
+        match calibration.weights == self.weights_hash()? {
+            true => Ok(calibration),
+            false => Err(unusable("it was fitted to other weights than those that the run has now")),
+        }
+    }
+
+    /// The SHA-256 of the file with the weights of [`Run::model`].
+    pub(crate) fn weights_hash(&self) -> Result<String> {
+        Ok(FileEntry::of(&self.weights()?)?.sha256)
+    }
+
+    /// Keeps a calibration, or none any more; whether there was one.
+    pub(crate) fn set_calibration(&self, calibration: Option<&Calibration>) -> Result<bool> {
+        let path = self.folder.join(CALIBRATION);
+        let was_there = path.exists();
+        match calibration {
+            Some(calibration) => files::write_own(&path, calibration.to_json().as_bytes())?,
+            None if was_there => fs::remove_file(&path).on("remove", &path)?,
+            None => {}
+        }
+        Ok(was_there)
     }
 
     /// The file with the weights of [`Run::model`].
@@ -559,11 +630,6 @@ impl Run {
             return Err(Error::MissingFile { path: best, evidence });
         }
         if last.exists() { Ok(last) } else { Err(Error::NoWeights { path: self.folder.clone() }) }
-    }
-
-    /// The SHA-256 of the weights of [`Run::model`].
-    pub(crate) fn weights_hash(&self) -> Result<String> {
-        FileEntry::of(&self.weights()?).map(|entry| entry.sha256)
     }
 
     /// Its validations.

@@ -45,6 +45,7 @@ fn the_model_tells_what_it_is() {
         "task": "diagnosis_treatment",
         "program": concat!("gct ", env!("CARGO_PKG_VERSION")),
         "labels": ["d1_m1", "d2_m1"],
+        "calibrated": null,
         "codes": {
             "diagnosis": run.vocabulary().diagnosis.len(),
             "treatment": run.vocabulary().treatment.len(),
