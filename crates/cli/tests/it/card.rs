@@ -235,6 +235,21 @@ fn a_small_count_is_not_told_and_cannot_be_had() {
 }
 
 #[test]
+fn subgroups_are_chosen_by_name() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    prepared(home, true);
+    train(home, "mortality");
+    let usual = card(home, "--min-cell 0");
+    assert!(usual.contains("By sex:") && usual.contains("By age:"), "{usual}");
+    let one = card(home, "--min-cell 0 --by age");
+    assert!(!one.contains("By sex:") && one.contains("By age:"), "{one}");
+    let said = refusal(home, "card run --by ward --out other.md");
+    assert!(said.starts_with("error: unknown name to group by `ward`; known: age, sex"), "{said}");
+    assert!(!home.join("other.md").exists());
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_is_written() {
     let (_guard, home) = trained("diagnosis_treatment");
     let before = names(&home);
@@ -243,6 +258,8 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     gct(&home, "card nowhere --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 "#]]);
     gct(&home, "card data --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+"#]]);
+    gct(&home, "card run --by sex --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 "#]]);
     gct(&home, "card run --data nowhere --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 "#]]);

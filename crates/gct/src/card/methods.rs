@@ -209,13 +209,16 @@ impl Facts<'_> {
         let told =
             |encounters: u64| if self.is_few(encounters) { HIDDEN.into() } else { integer(encounters) };
         let lacks = match self.run.settings().task {
-            Question::Edges => "whose true edges are not known",
-            Question::Labels(_) => "whose label is not known",
-            Question::HiddenDiagnosis => "without a diagnosis that could be hidden",
+            Question::Edges => "their true edges are not known",
+            Question::Labels(_) => "their label is not known",
+            Question::HiddenDiagnosis => "they have no diagnosis that could be hidden",
         };
-        let part = evaluation.split;
+        let part = match evaluation.split {
+            "all" => "all encounters".to_owned(),
+            part => format!("the {part} split"),
+        };
         let mut points =
-            vec![format!("{} encounters of the evaluated ones ({part}) {lacks}.", told(evaluation.left_out))];
+            vec![format!("Of {part}, {} were left out of the results: {lacks}.", told(evaluation.left_out))];
         if self.other.is_some() {
             let fate = if evaluation.overlap.included { "were kept" } else { "were left out" };
             let encounters = told(evaluation.overlap.encounters);

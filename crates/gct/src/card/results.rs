@@ -396,3 +396,46 @@ fn metric_name(name: &str) -> &str {
 pub(super) fn leaves_out(estimate: &Estimate, value: f64) -> bool {
     estimate.interval.is_some_and(|[low, high]| value < low || value > high)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::metric::Aim;
+
+    fn point([hits, alarms]: [u64; 2], [negatives, positives]: [u64; 2], aim: Option<Aim>) -> OperatingPoint {
+        let share = |value: u64, of: u64| Estimate { value: Some(value as f64 / of as f64), interval: None };
+        let scores = vec![
+            ("sensitivity", share(hits, positives)),
+            ("specificity", share(negatives - alarms, negatives)),
+        ];
+        OperatingPoint { threshold: 0.5, chosen_for: aim, scores: Scores(scores) }
+    }
+
+    #[test]
+    fn a_chosen_threshold_comes_before_one_that_is_too_near() {
+        let cells = [500, 100];
+        let points = [([50, 60], None), ([45, 60], Some(Aim::Sensitivity(0.4))), ([20, 0], None)];
+        let points: Vec<OperatingPoint> = points.map(|(of, aim)| point(of, cells, aim)).into();
+        assert_eq!(told_points(&points, cells, 11), [false, true, true]);
+        assert_eq!(told_points(&points, cells, 0), [true; 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_small_stands_in_or_between_points_that_are_told(
+            found in prop::collection::vec([0u64..=40, 0..=200], 1..8)
+        ) {
+            let cells = [200, 40];
+            let points: Vec<OperatingPoint> = found.iter().map(|of| point(*of, cells, None)).collect();
+            let told = told_points(&points, cells, 11);
+            let told: Vec<&[u64; 2]> = found.iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of).collect();
+            for [hits, alarms] in &told {
+                let all = [*hits, *alarms, 40 - hits, 200 - alarms];
+                let between = told.iter().flat_map(|of| [of[0].abs_diff(*hits), of[1].abs_diff(*alarms)]);
+                prop_assert!(!all.into_iter().chain(between).any(|cell| is_small(cell, 11)), "{told:?}");
+            }
+        }
+    }
+}
