@@ -159,7 +159,7 @@ fn page(experiment: &Experiment, dataset: &Dataset, out: &Path, quiet: bool) -> 
         })
         .collect();
     let options = crate::report::by_product(dataset, 50);
-    let html = crate::report::page(&looked, options, quiet)?;
+    let html = crate::report::page(&looked, &options, None, quiet)?;
     Ok(write(&out.join(format!("{}.html", experiment.name)), &html, Overwrite::Replace)?)
 }
 

@@ -1,4 +1,7 @@
-//! `gct explain`: what a model believes about one encounter.
+//! `gct explain`: what a model believes about one encounter, and why.
+
+mod deletion;
+mod reasons;
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +11,7 @@ use gct::files::{self, Overwrite};
 use gct::graph::{Link, NodeKind};
 use gct::incoming::Met;
 use gct::picture;
-use gct::predict::{Explanation, explain, explain_incoming};
+use gct::predict::{Explanation, MOST_PAIRED, explain, explain_incoming};
 use gct::record::CodeKind;
 use gct::run::Run;
 use serde_json::json;
@@ -17,13 +20,19 @@ use crate::selection::RawArguments;
 use crate::terminal::refusal;
 use crate::{selection, terminal};
 
-/// Explain one encounter: its predictions, and which node attends to which, block by block
+/// Explain one encounter: its predictions, what each code does to them, and where the model looks
+///
+/// What a code does to a prediction is exact: the model is asked again about the encounter without the code.
+/// Attention is something else. It says what each node gives to each other node, block by block, and a
+/// prediction need not depend on what the model looks at.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct explain runs/gct                                   the first encounter of the test split
+  gct explain runs/gct --encounter E17 --pairs 5         also what two codes do together
   gct explain runs/gct --encounter E17 --json
   gct explain runs/gct --encounter E17 --graph graph.svg --bars bars.svg --code D_199
-  gct explain runs/gct --data new.jsonl                  the first of a file, as for `gct predict`")]
+  gct explain runs/gct --data new.jsonl                  the first of a file, as for `gct predict`
+  gct explain runs/gct --deletion                        how much rankings of codes are worth")]
 pub(crate) struct Arguments {
     /// The run folder
     #[arg(value_name = "RUN")]
@@ -45,9 +54,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     block: Option<usize>,
 
-    /// How many predictions and links to list [default: 20]
+    /// How many predictions, codes and links to list [default: 20]
     #[arg(long, value_name = "N", conflicts_with = "json", value_parser = at_least_one)]
     top: Option<usize>,
+
+    /// Of each prediction, also leave out every two of the N strongest codes, from 2 to 20
+    #[arg(long, value_name = "N", value_parser = paired)]
+    pairs: Option<usize>,
+
+    /// Explain no encounter: leave out the 1 to 5 codes that attribution, attention and chance rank first, of
+    /// true answers with a probability of 0.9 or more, and compare how much the answers change
+    #[arg(long, conflicts_with_all = ["encounter", "block", "top", "pairs", "graph", "bars", "force"])]
+    deletion: bool,
 
     /// Draw the encounter as a graph to this SVG file: all true edges, and of other links the 1,500 strongest
     #[arg(long, value_name = "FILE")]
@@ -71,6 +89,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    if arguments.deletion {
+        return deletion::run(arguments, quiet);
+    }
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
         files::check_ending(file, &["svg"])?;
@@ -100,6 +121,9 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     // All that can be wrong is found before the first file is written.
     let layer = layer(&explanation, arguments.block)?;
+    if arguments.pairs.is_some() {
+        reasons::check_pairs(&explanation)?;
+    }
     let node = node(&explanation, arguments.code.as_deref())?;
     let mut left_out = None;
     if let Some(file) = &arguments.graph {
@@ -119,6 +143,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     }
     let top = arguments.top.unwrap_or(20);
     let mut text = predictions(&explanation, top);
+    text += &reasons::text(&run.settings().task, &explanation, top);
     text += &attention(&explanation, layer, top);
     if let Some(left_out) = left_out.filter(|count| *count > 0) {
         let left_out = terminal::count(left_out as u64);
@@ -132,14 +157,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 
 /// The run, what it says of the encounter, and, of a file, what was met up to it.
 fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Option<Met>)> {
-    let id = arguments.encounter.as_deref();
+    let (id, paired) = (arguments.encounter.as_deref(), arguments.pairs.unwrap_or(0));
     let what = "looking for the encounter";
     if let Some(file) = arguments.data.as_deref().filter(|data| selection::is_file(data)) {
         let run = arguments.raw.of(Run::open(&arguments.run)?);
         let bar = terminal::progress(0, what, quiet);
         let job = terminal::counting(&bar);
         let found = selection::incoming(&run, file, &job)
-            .and_then(|incoming| explain_incoming(&run, incoming, id, &job));
+            .and_then(|incoming| explain_incoming(&run, incoming, id, paired, &job));
         bar.finish_and_clear();
         let (explanation, met) = found?;
         return Ok((run, explanation, Some(met)));
@@ -147,13 +172,21 @@ fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Op
     let (run, dataset) = selection::open(&arguments.run, arguments.data.as_deref())?;
     let run = arguments.raw.of(run);
     let bar = terminal::progress(dataset.manifest().encounters, what, quiet);
-    let explanation = explain(&run, &dataset, id, &terminal::counting(&bar));
+    let explanation = explain(&run, &dataset, id, paired, &terminal::counting(&bar));
     bar.finish_and_clear();
     Ok((run, explanation?, None))
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a whole number from 1".into())
+}
+
+fn paired(text: &str) -> Result<usize, String> {
+    let is_possible = |number: &usize| (2..=MOST_PAIRED).contains(number);
+    text.parse()
+        .ok()
+        .filter(is_possible)
+        .ok_or_else(|| format!("expected a whole number from 2 to {MOST_PAIRED}"))
 }
 
 pub(crate) fn write(file: &Path, text: &str, overwrite: Overwrite) -> gct::Result<()> {
@@ -210,16 +243,13 @@ fn predictions(explanation: &Explanation, top: usize) -> String {
     terminal::table(&["prediction", "probability", "true"], rows)
 }
 
-/// The strongest links of a block; nothing for a model without blocks.
+/// Where a model looks: the strongest links of a block; nothing for a model without blocks.
 fn attention(explanation: &Explanation, layer: usize, top: usize) -> String {
     let structure = &explanation.structure;
     let Some(block) = structure.layers.get(layer) else { return String::new() };
     let name = |node: usize| {
         let node = &structure.nodes[node];
-        match &node.description {
-            Some(description) => format!("{} {description}", node.label()),
-            None => node.label().into_owned(),
-        }
+        reasons::name(&node.label(), node.description.as_deref())
     };
     let row = |Link { from, to, weight }| {
         vec![name(from), name(to), format!("{weight:.4}"), yes(structure.is_edge(from, to))]
@@ -230,10 +260,10 @@ fn attention(explanation: &Explanation, layer: usize, top: usize) -> String {
             1 => "the encounter has no codes",
             _ => "in this block each node attends to itself alone",
         };
-        return format!("\nno attention of {} between nodes: {reason}\n", block.name);
+        return format!("\nwhere the model looks: no attention of {} between nodes, {reason}\n", block.name);
     }
-    let table = terminal::table(&["from", "to", "attention", "true"], rows);
-    format!("\nattention of {}, the mean of both ways\n{table}", block.name)
+    let table = terminal::table(&["node", "gives to", "attention", "true edge"], rows);
+    format!("\nwhere the model looks: attention of {}\n{table}", block.name)
 }
 
 fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_json::Value {
@@ -253,6 +283,7 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
         "blocks": blocks,
         "hidden": structure.hidden(),
         "predictions": explanation.answers,
+        "attributions": explanation.attributions,
         "links_left_out": links_left_out,
     })
 }
@@ -271,7 +302,7 @@ mod tests {
         let layer = Layer { name: "block 1".into(), kind: LayerKind::Attention, matrix: itself.collect() };
         let nodes = kinds.iter().map(node).collect();
         let structure = Structure { nodes, layers: vec![layer], edges: None };
-        Explanation { structure, answers: Vec::new(), connected: None }
+        Explanation { structure, answers: Vec::new(), attributions: Vec::new(), connected: None }
     }
 
     #[test]
@@ -279,11 +310,11 @@ mod tests {
         let visit = explanation(&[NodeKind::Visit]);
         assert_eq!(
             attention(&visit, 0, 9),
-            "\nno attention of block 1 between nodes: the encounter has no codes\n"
+            "\nwhere the model looks: no attention of block 1 between nodes, the encounter has no codes\n"
         );
         let labs = explanation(&[NodeKind::Visit, NodeKind::Code(CodeKind::Lab)]);
-        let expected =
-            "\nno attention of block 1 between nodes: in this block each node attends to itself alone\n";
+        let expected = "\nwhere the model looks: no attention of block 1 between nodes, \
+                        in this block each node attends to itself alone\n";
         assert_eq!(attention(&labs, 0, 9), expected);
         let expected = "no connections to predict: no treatment is together with a diagnosis or lab\n";
         assert_eq!(predictions(&labs, 9), expected);
@@ -301,7 +332,8 @@ mod tests {
         let mut explanation = explanation(&[NodeKind::Visit, NodeKind::Code(CodeKind::Diagnosis)]);
         explanation.structure.layers[0].matrix[1] = 0.5;
         explanation.answers.push(Answer { what: "died".into(), probability: 0.25, truth: Some(true) });
-        assert!(attention(&explanation, 0, 9).contains("0.2500"), "the mean of both ways");
+        let shown = attention(&explanation, 0, 9);
+        assert!(shown.contains("0.5000") && !shown.contains("0.2500"), "one way, and no mean: {shown}");
         assert!(predictions(&explanation, 9).contains("died"));
     }
 }

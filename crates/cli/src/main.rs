@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod calibrate;
+mod card;
 mod compare;
 mod completions;
 mod demo;
@@ -61,6 +62,7 @@ const EXAMPLES: &str = "Examples:
   gct evaluate runs/gct
   gct explain runs/gct --graph graph.svg
   gct report runs/gct --out report.html
+  gct card runs/gct --out card.md
   gct serve runs/gct";
 
 #[derive(Subcommand)]
@@ -80,6 +82,7 @@ enum Command {
     Embed(embed::Arguments),
     Explain(explain::Arguments),
     Report(report::Arguments),
+    Card(card::Arguments),
     Experiment(experiment::Arguments),
     Tune(tune::Arguments),
     Serve(serve::Arguments),
@@ -137,6 +140,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Embed(arguments) => embed::run(&arguments, quiet),
         Command::Explain(arguments) => explain::run(&arguments, quiet),
         Command::Report(arguments) => report::run(&arguments, quiet),
+        Command::Card(arguments) => card::run(&arguments, quiet),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),
         Command::Tune(arguments) => tune::run(&arguments, quiet),
         Command::Serve(arguments) => serve::run(&arguments, quiet),

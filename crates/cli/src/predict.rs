@@ -9,6 +9,7 @@ use gct::predict::{self, Written};
 use gct::question::{Question, TableOptions};
 use serde_json::json;
 
+use crate::explain::at_least_one;
 use crate::output::RowsFile;
 use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, refusal, visible};
@@ -21,6 +22,7 @@ use crate::terminal::{self, count, refusal, visible};
   gct predict runs/reconstruction --min-probability 0 --out every-pair.parquet
   gct predict runs/mortality --meds --out for-meds-evaluation.parquet
   gct predict runs/mortality --data new-events.csv --out new.csv
+  gct predict runs/mortality --why 5 --out with-reasons.jsonl
   echo '{\"id\": \"E1\", \"diagnosis\": [\"I50.1\"], \"lab\": [{\"code\": \"K\", \"value\": 4.1}]}' |
     gct predict runs/mortality --data - --out -
 
@@ -32,7 +34,11 @@ docs/runs.md says more.
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
   for masked_diagnosis      hidden_diagnosis, rank, predicted_diagnosis, probability
-  for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability")]
+  for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability
+
+With --why each row also has why: a list of codes with kind, code, description where there is one,
+change (the probability without the code, minus that with it) and log_odds_change. In CSV it is
+JSON in one column. Every encounter is then asked about once more for each of its codes.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: SelectionArguments,
@@ -63,6 +69,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     meds: bool,
 
+    /// Also write a column `why`: the N codes that change the row most when they are left out
+    #[arg(long, value_name = "N", conflicts_with = "meds", value_parser = at_least_one)]
+    why: Option<usize>,
+
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -91,6 +101,7 @@ impl Arguments {
             top: top.unwrap_or(standard.top),
             min_probability: min_probability.unwrap_or(standard.min_probability),
             meds,
+            why: self.why.unwrap_or(0),
         })
     }
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::infer::Which;
-use gct::metric::Bootstrap;
-use gct::report::{self, Looked, Options};
+use gct::metric::{Aim, Bootstrap};
+use gct::report::{self, Looked, Made, Options};
 use gct::run::Run;
 use serde_json::json;
 
@@ -75,6 +75,20 @@ pub(crate) struct LookArguments {
     /// Bootstrap replicates for the intervals; 0 for no intervals
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) bootstrap: u32,
+
+    /// What the threshold of alerts reaches on the validation split: sensitivity=S, specificity=S or ppv=S from
+    /// 0 to 1, alerts=N per 1,000; can be repeated, the first counts [default: sensitivity=0.8, if it can be had]
+    #[arg(long, value_name = "AIM")]
+    pub(crate) at: Vec<String>,
+
+    /// Groups of patients to evaluate: by context (sex for the codes sex=female and sex=male) or columns of
+    /// --table [default: sex and age, if the run has them]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
+
+    /// A CSV or Parquet file with a column encounter_id, a row per encounter, and columns to group by
+    #[arg(long, value_name = "FILE", requires = "by")]
+    pub(crate) table: Option<PathBuf>,
 }
 
 impl LookArguments {
@@ -93,8 +107,37 @@ impl LookArguments {
             with_ids: self.with_ids,
             min_cell,
             bootstrap: Bootstrap { replicates: self.bootstrap, seed: 0 },
+            at: self.aims()?,
+            by: (!self.by.is_empty()).then(|| self.by.clone()),
+            table: self.table.clone(),
             ..Options::default()
         })
+    }
+}
+
+impl LookArguments {
+    fn aims(&self) -> gct::Result<Option<Vec<Aim>>> {
+        let aims = self.at.iter().map(|aim| aim.parse()).collect::<gct::Result<Vec<Aim>>>()?;
+        Ok((!aims.is_empty()).then_some(aims))
+    }
+}
+
+impl Arguments {
+    /// The command that makes the same page, without what has no part in it.
+    fn command(&self) -> String {
+        let mut words = vec!["gct report".to_owned()];
+        words.extend(self.runs.iter().map(|run| run.display().to_string()));
+        let mut flag = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| format!("--{name} {value}")));
+        };
+        flag("data", self.data.as_ref().map(|data| data.display().to_string()));
+        flag("split", self.split.map(|split| split.which().name().to_owned()));
+        flag("encounters", self.look.encounters.map(|number| number.to_string()));
+        flag("min-cell", self.look.min_cell.map(|number| number.to_string()));
+        self.look.at.iter().for_each(|aim| flag("at", Some(aim.clone())));
+        flag("by", (!self.look.by.is_empty()).then(|| self.look.by.join(",")));
+        flag("table", self.look.table.as_ref().map(|table| table.display().to_string()));
+        words.join(" ")
     }
 }
 
@@ -112,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             Looked { name, run, dataset, test_set: arguments.test.of(which) }
         })
         .collect();
-    let html = page(&looked, options, quiet)?;
+    let html = page(&looked, &options, Some(arguments.command()), quiet)?;
     let (out, overwrite) = arguments.out.target();
     write(out, &html, overwrite)?;
     if arguments.json {
@@ -130,10 +173,17 @@ pub(crate) fn by_product(dataset: &Dataset, encounters: usize) -> Options {
 }
 
 /// The page of some runs.
-pub(crate) fn page(looked: &[Looked<'_>], options: Options, quiet: bool) -> gct::Result<String> {
+pub(crate) fn page(
+    looked: &[Looked<'_>],
+    options: &Options,
+    command: Option<String>,
+    quiet: bool,
+) -> gct::Result<String> {
     let total = looked.iter().map(|one| selection::estimate(one.run, one.dataset, one.test_set.which)).sum();
     let bar = terminal::progress(total, "looking at encounters", quiet);
     let report = report::gather(looked, options, &terminal::counting(&bar));
     bar.finish_and_clear();
-    Ok(report::html(&report?))
+    let mut report = report?;
+    report.made = Some(Made::today(command));
+    Ok(report::html(&report))
 }

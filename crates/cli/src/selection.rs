@@ -66,6 +66,11 @@ impl TestArguments {
         TestSet { which, training }
     }
 
+    /// The flag as it was given, with a space before it.
+    pub(crate) fn flag(&self) -> &'static str {
+        if self.include_training { " --include-training" } else { "" }
+    }
+
     /// Refuses the option for a file of encounters, which is no test.
     pub(crate) fn refuse_for_file(&self) -> Result<()> {
         match self.include_training {

@@ -194,7 +194,7 @@ fn page(tuning: &Tuning, dataset: &Dataset, out: &Path, quiet: bool) -> Result<(
     let name = format!("trial {}", trial + 1);
     let looked = Looked { name, run: &run, dataset, test_set: Which::Part(SplitPart::Validation).into() };
     let options = crate::report::by_product(dataset, Options::default().encounters);
-    let html = crate::report::page(&[looked], options, quiet)?;
+    let html = crate::report::page(&[looked], &options, None, quiet)?;
     Ok(write(&out.join("report.html"), &html, Overwrite::Replace)?)
 }
 

@@ -19,12 +19,12 @@
 
 use serde::Serialize;
 
+use crate::cells::{is_small, is_told};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::job::Job;
 use crate::metric::{Areas, Ranking};
 use crate::record::{Code, CodeKind, Encounter, PerKind, Vocabulary};
-use crate::report::cells::{is_small, is_told};
 use crate::split::{Split, SplitPart};
 
 /// Fewer encounters with a code, or without it, are no evidence.

@@ -36,10 +36,14 @@
 //! let Prediction::Edges(links) = &predictions[0] else { unreachable!("edges are what was asked for") };
 //! assert_eq!(links.len(), 3, "the visit and the diagnosis, and the diagnosis and each treatment");
 //!
-//! // Explain: what does each node attend to?
-//! let structure = run.explain(&encounter)?.structure;
+//! // Explain: why these answers, and where does the model look?
+//! let explanation = run.explain(&encounter)?;
+//! for why in &explanation.attributions {
+//!     println!("{} is less probable without {}", why.what, why.changes[0].code);
+//! }
+//! let structure = &explanation.structure;
 //! let strongest = structure.links(0, 1)[0];
-//! println!("{} - {}", structure.nodes[strongest.from].code, structure.nodes[strongest.to].code);
+//! println!("{} looks at {}", structure.nodes[strongest.from].code, structure.nodes[strongest.to].code);
 //! # Ok::<(), gct::Error>(())
 //! ```
 //!
@@ -52,7 +56,7 @@
 //! | choose what is predicted | [`question::Question`] |
 //! | choose a model and its hyperparameters | [`run::Settings`], [`model::Config`] |
 //! | train, stop and resume | [`train::start`], [`train::resume`] |
-//! | predict, embed, explain, evaluate in memory | [`run::Run`] |
+//! | predict, attribute, explain, embed, evaluate in memory | [`run::Run`] |
 //! | calibrate the probabilities of a run | [`calibrate::run`], [`run::Run::raw`] |
 //! | compare runs on the same encounters | [`compare::run`] |
 //! | the same for a dataset, into files | [`predict::score`], [`predict::visits`], [`evaluate::run`] |
@@ -61,6 +65,7 @@
 //! | work with weights and vectors of nodes | [`model::Model`] |
 //! | draw attention as SVG | [`picture::graph()`], [`picture::bars()`] |
 //! | write a page about runs | [`report::gather`] |
+//! | write a model card | [`card::gather`] |
 //! | repeat the paper's tables, tune | [`experiment`], [`tune`] |
 //!
 //! Results depend on seeds and never on the number of threads. Identifiers of people cannot be printed by
@@ -86,6 +91,9 @@ pub mod overrides;
 
 /// Subjects, encounters, codes and vocabularies: plain data, no input or output.
 pub mod record;
+
+/// Counts by which someone could be recognised, and those that give such a one by subtraction.
+mod cells;
 
 /// How recorded codes and values become codes of a vocabulary: rollups, buckets.
 pub mod coding;
@@ -156,6 +164,9 @@ pub mod picture;
 
 /// Predictions, embeddings and explanations: in memory, and as files.
 pub mod predict;
+
+/// A run described for those who must judge it: a model card in the order of TRIPOD+AI.
+pub mod card;
 
 /// What runs found, as one page to look at.
 pub mod report;

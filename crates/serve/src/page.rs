@@ -28,8 +28,8 @@ pub struct Page {
     policy: String,
     /// The JSON of `/page/report.json`.
     report: Bytes,
-    /// Those that can be looked at, in the order of their numbers, which begin with 1.
-    encounters: Vec<Encounter>,
+    /// Those that can be looked at, in the order of their numbers.
+    encounters: Vec<(u64, Encounter)>,
 }
 
 impl Page {
@@ -46,7 +46,7 @@ impl Page {
     ) -> gct::Result<Self> {
         let name = run.settings().model.name().to_owned();
         let looked = [Looked { name, run, dataset, test_set: which.into() }];
-        let mut report = report::gather(&looked, Options { live: true, ..options }, job)?;
+        let mut report = report::gather(&looked, &Options { live: true, ..options }, job)?;
         let encounters = report.runs.iter_mut().flat_map(|run| std::mem::take(&mut run.kept)).collect();
         let report::Page { html, policy } = report::page();
         Ok(Page {
@@ -88,12 +88,12 @@ async fn report(State(app): State<Shared>) -> Result<Response, Problem> {
 
 async fn explanation(
     State(app): State<Shared>,
-    path: Result<axum::extract::Path<(usize, usize)>, PathRejection>,
+    path: Result<axum::extract::Path<(usize, u64)>, PathRejection>,
 ) -> Result<Response, Problem> {
     let axum::extract::Path((index, number)) = path.map_err(|_| Problem::NotFound)?;
     let of_run = app.page.as_ref().filter(|_| index == 0).ok_or(Problem::NotFound)?;
-    let position = number.checked_sub(1).ok_or(Problem::NotFound)?;
-    let encounter = of_run.encounters.get(position).ok_or(Problem::NotFound)?.clone();
+    let position = of_run.encounters.binary_search_by_key(&number, |(number, _)| *number);
+    let encounter = of_run.encounters[position.map_err(|_| Problem::NotFound)?].1.clone();
     let question = Question { encounter, hide: Hide::ByEncounter, unknown: Vec::new() };
     let deadline = Instant::now() + app.limits.request;
     let asking = app.queue.ask(Ask::Explain, vec![question], ["", ""]);

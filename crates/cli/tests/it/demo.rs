@@ -8,13 +8,19 @@ fn the_demo_tells_a_whole_story() {
     let line = "demo --encounters 300 --steps 20";
     let assert = gct(home.path(), line).assert().success();
     let text = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-    for word in
-        ["gct ", "transformer ", "shallow ", "the best that any model can do", "AUCPR", "attention KL"]
-    {
+    for word in [
+        "labels d1_m1 and d2_m1",
+        "gct ",
+        "transformer ",
+        "shallow ",
+        "the best that any model can do",
+        "AUCPR",
+        "attention KL",
+    ] {
         assert!(text.contains(word), "{text}");
     }
     let lines: Vec<&str> = text.lines().skip_while(|line| *line != "next:").skip(1).collect();
-    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!(lines.len(), 4, "{text}");
     // The commands that it offers work.
     for line in lines {
         let words = line.trim().split_once(' ').unwrap().1;
@@ -25,6 +31,7 @@ fn the_demo_tells_a_whole_story() {
     assert_eq!(
         pictures,
         [
+            "card.md",
             "gct-attention.svg",
             "gct-block-1.svg",
             "gct-block-2.svg",

@@ -5,6 +5,7 @@
 mod bad_input;
 mod bits;
 mod calibrate;
+mod card;
 mod compare;
 mod completions;
 mod context;
@@ -36,7 +37,7 @@ use snapbox::cmd::{Command, cargo_bin};
 use snapbox::str;
 
 /// Every command, as its help lists them.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "demo",
     "synth",
     "prepare",
@@ -52,6 +53,7 @@ const COMMANDS: [&str; 20] = [
     "embed",
     "explain",
     "report",
+    "card",
     "experiment",
     "tune",
     "serve",

@@ -346,7 +346,7 @@ impl Sums {
 
 /// What a model makes of some samples. Attention is computed where it is compared with true edges, or for
 /// all.
-fn infer<'a>(
+pub(crate) fn infer<'a>(
     predictor: &Predictor<'_>,
     samples: &[Sample<'a>],
     all_attention: bool,

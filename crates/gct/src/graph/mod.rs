@@ -18,7 +18,7 @@ use std::ops::Range;
 use gct_kernels::pairs::Pairs;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{CodeKind, Encounter, PerKind};
+use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind};
 
 /// The kind of a node: the visit, or a kind of code. In files and on the wire it has its
 /// [name](NodeKind::name).
@@ -56,6 +56,11 @@ impl NodeKind {
             NodeKind::Visit => 0,
             NodeKind::Code(kind) => 1 + kind as usize,
         }
+    }
+
+    /// Whether M connects nodes of the two kinds.
+    pub(crate) fn is_next_to(self, other: NodeKind) -> bool {
+        self.parent() == Some(other) || other.parent() == Some(self)
     }
 
     /// The kind that M connects it with, towards the visit.
@@ -138,7 +143,7 @@ impl NodeRanges {
     /// ways, and a node with itself.
     pub fn allowed(&self, i: usize, j: usize) -> bool {
         let [(a, _), (b, _)] = [i, j].map(|node| self.locate(node));
-        i == j || a.parent() == Some(b) || b.parent() == Some(a)
+        i == j || a.is_next_to(b)
     }
 }
 
@@ -183,10 +188,48 @@ pub fn code_of(encounter: &Encounter, node: usize) -> Option<(CodeKind, u32)> {
     }
 }
 
+/// What becomes of a node when others are left out: its index without them, or `None` if it is one of them.
+pub fn node_without(node: usize, left_out: &[usize]) -> Option<usize> {
+    let before = left_out.iter().filter(|other| **other < node).count();
+    (!left_out.contains(&node)).then(|| node - before)
+}
+
+/// The encounter as if some of its codes had never been recorded: without them and their edges. Codes are
+/// named by their nodes.
+pub fn without(encounter: &Encounter, left_out: &[usize]) -> Encounter {
+    let nodes = NodeRanges::of(encounter);
+    let codes = PerKind::from_fn(|kind| {
+        let codes = nodes.range(kind).zip(&encounter.codes[kind]);
+        codes.filter(|(node, _)| !left_out.contains(node)).map(|(_, code)| *code).collect()
+    });
+    let remaining = NodeRanges::new(PerKind::from_fn(|kind| Vec::len(&codes[kind])));
+    let position = |kind: CodeKind, position: u16| {
+        let node = node_without(nodes.range(kind).start + usize::from(position), left_out)?;
+        Some((node - remaining.range(kind).start) as u16)
+    };
+    let moved = |edges: &[Edge], causes: CodeKind, effects: CodeKind| -> Vec<Edge> {
+        let edge = |edge: &Edge| {
+            Some(Edge { cause: position(causes, edge.cause)?, effect: position(effects, edge.effect)? })
+        };
+        edges.iter().filter_map(edge).collect()
+    };
+    let edges = encounter.edges.as_ref().map(|edges| Edges {
+        diagnosis_treatment: moved(&edges.diagnosis_treatment, CodeKind::Diagnosis, CodeKind::Treatment),
+        treatment_lab: moved(&edges.treatment_lab, CodeKind::Treatment, CodeKind::Lab),
+    });
+    Encounter {
+        id: encounter.id.clone(),
+        subject: encounter.subject.clone(),
+        labels: encounter.labels.clone(),
+        codes,
+        edges,
+        ..*encounter
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Edge, Edges};
 
     /// The visit (0), two diagnoses (1, 2), two treatments (3, 4), one lab (5); both diagnoses ordered
     /// treatment 4, which measured the lab; treatment 3 is nobody's.
@@ -250,6 +293,30 @@ mod tests {
         assert_eq!(rows[..4], ["#####...", "##......", "#.#.....", "#..#.##."]);
         assert_eq!(edges(&encounter).unwrap().filter(|(i, _)| *i == 0).count(), 4);
         assert!(edges(&encounter).unwrap().all(|(i, j)| nodes.allowed(i, j)));
+    }
+
+    #[test]
+    fn an_encounter_without_a_code_has_the_edges_of_the_others() {
+        let whole = encounter();
+        assert_eq!(without(&whole, &[]), whole);
+        // Without treatment 3, which is nobody's; without the first diagnosis; without both and the lab.
+        let edge = |cause, effect| Edge { cause, effect };
+        for (left_out, treatments, labs) in [
+            (&[3][..], vec![edge(0, 0), edge(1, 0)], vec![edge(0, 0)]),
+            (&[1], vec![edge(0, 1)], vec![edge(1, 0)]),
+            (&[1, 3, 5], vec![edge(0, 0)], vec![]),
+            (&[4], vec![], vec![]),
+        ] {
+            let rest = without(&whole, left_out);
+            let edges = rest.edges.as_ref().unwrap();
+            assert_eq!((&edges.diagnosis_treatment, &edges.treatment_lab), (&treatments, &labs));
+            assert_eq!(NodeRanges::of(&rest).len(), 6 - left_out.len());
+            for node in (0..6).filter(|node| !left_out.contains(node)) {
+                let moved = node_without(node, left_out).unwrap();
+                assert_eq!(code_of(&rest, moved), code_of(&whole, node), "node {node}");
+            }
+            assert!(left_out.iter().all(|node| node_without(*node, left_out).is_none()));
+        }
     }
 
     #[test]

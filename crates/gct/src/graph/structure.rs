@@ -81,10 +81,10 @@ pub struct Layer {
     pub matrix: Vec<f32>,
 }
 
-/// Two nodes that a model connects.
+/// Two nodes that a model connects: by attention, which one gives to the other, or by an edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// The node nearer to the visit.
+    /// The node that gives attention; of an edge, the one nearer to the visit.
     pub from: usize,
     /// The other one.
     pub to: usize,
@@ -109,15 +109,15 @@ impl Structure {
         self.nodes.iter().position(|node| node.hidden)
     }
 
-    /// The strongest links of a layer, the strongest first: two nodes of which one attends to the other,
-    /// and the mean of the attention both ways.
+    /// The strongest links of a layer, the strongest first: what one node gives to another. What the other
+    /// gives back is a link of its own, and may be much less: a treatment of many labs gives little to each.
     pub fn links(&self, layer: usize, most: usize) -> Vec<Link> {
         let (nodes, matrix) = (self.nodes.len(), &self.layers[layer].matrix);
         let weaker =
             |a: &Link, b: &Link| b.weight.total_cmp(&a.weight).then((a.from, a.to).cmp(&(b.from, b.to)));
-        let mean = |i: usize, j: usize| 0.5 * (matrix[i * nodes + j] + matrix[j * nodes + i]);
         pairs(nodes)
-            .map(|(from, to)| Link { from, to, weight: f64::from(mean(from, to)) })
+            .flat_map(|(i, j)| [(i, j), (j, i)])
+            .map(|(from, to)| Link { from, to, weight: f64::from(matrix[from * nodes + to]) })
             .filter(|link| link.weight > 0.0)
             .k_smallest_by(most, weaker)
             .collect()
@@ -187,10 +187,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn links_are_the_mean_of_both_ways_and_the_strongest_come_first() {
+    fn links_have_a_direction_and_the_strongest_come_first() {
         let link = |from, to, weight: f32| Link { from, to, weight: f64::from(weight) };
-        assert_eq!(small().links(0, 2), [link(0, 1, 0.25), link(1, 2, 0.2)]);
-        assert_eq!(small().links(0, 9).len(), 3);
+        let mut structure = small();
+        structure.layers[0].matrix[2 * 4 + 1] = 0.2;
+        let expected = [link(1, 0, 0.5), link(1, 2, 0.4), link(2, 1, 0.2), link(1, 3, 0.1)];
+        assert_eq!(structure.links(0, 9), expected);
+        assert_eq!(structure.links(0, 2), expected[..2]);
     }
 
     #[test]

@@ -52,6 +52,17 @@ pub struct CalibrationBin {
     pub happened: Option<f64>,
 }
 
+/// How many predictions are above a threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Above {
+    /// A probability.
+    pub threshold: f64,
+    /// True ones above it.
+    pub positives: u64,
+    /// Others above it.
+    pub negatives: u64,
+}
+
 impl CurveTally {
     /// Adds a prediction.
     ///
@@ -74,22 +85,68 @@ impl CurveTally {
     /// The curves; `None` without both classes, or if one has fewer than `min_cell` predictions. Between
     /// points, and in bins, are as many or none: otherwise they tell nothing.
     pub fn curves(self, min_cell: u64) -> Option<Curves> {
+        self.curves_beside(min_cell, None).map(|(curves, _)| curves)
+    }
+
+    /// The same where it is also told how many predictions are above a threshold, and whether that can be:
+    /// not if it, the curves and the bins would together tell of fewer than `min_cell`.
+    pub fn curves_beside(self, min_cell: u64, above: Option<Above>) -> Option<(Curves, bool)> {
         let steps = self.ranking.steps();
         let &(positives, negatives) = steps.last()?;
         if positives < min_cell.max(1) || negatives < min_cell.max(1) {
             return None;
         }
-        let steps = far_apart(steps, min_cell);
+        let bins = calibration(&self.bins, min_cell);
+        let above = above.filter(|above| {
+            let point = (above.positives, above.negatives);
+            let ends = [(0, 0), (positives, negatives)];
+            min_cell <= 1
+                || (ends.iter().all(|end| are_apart(*end, point, min_cell))
+                    && divides(&self.bins, &bins, above, min_cell))
+        });
+        let steps = far_apart(steps, above.map(|above| (above.positives, above.negatives)), min_cell);
         let rate = |part: u64, of: u64| part as f64 / of as f64;
         let precision = |&(hits, misses): &(u64, u64)| [rate(hits, positives), rate(hits, hits + misses)];
         let roc = |&(hits, misses): &(u64, u64)| [rate(misses, negatives), rate(hits, positives)];
-        Some(Curves {
+        let curves = Curves {
             prevalence: three_digits(rate(positives, positives + negatives)),
             precision_recall: thinned(steps.iter().map(precision)),
             roc: thinned(std::iter::once([0.0, 0.0]).chain(steps.iter().map(roc))),
-            calibration: calibration(&self.bins, min_cell),
-        })
+            calibration: bins,
+        };
+        Some((curves, above.is_some()))
     }
+}
+
+/// Whether two sums of positives and negatives are as many or none apart.
+fn are_apart(a: (u64, u64), b: (u64, u64), min_cell: u64) -> bool {
+    [a.0.abs_diff(b.0), a.1.abs_diff(b.1)].iter().all(|apart| *apart == 0 || *apart >= min_cell)
+}
+
+/// Whether a threshold divides the bins into parts that can be told: its own bin, and those that are not told
+/// taken together.
+fn divides(bins: &[Bin], shown: &[CalibrationBin], above: &Above, min_cell: u64) -> bool {
+    let own = ((above.threshold * BINS as f64) as usize).min(BINS - 1);
+    let sum = |from: [u64; 2], bin: &Bin| [0, 1].map(|cell| from[cell] + bin.cells()[cell]);
+    let higher = bins[own + 1..].iter().fold([0; 2], sum);
+    let point = [above.positives, above.negatives];
+    let mut untold = [[0; 2]; 2];
+    for at in (0..bins.len()).filter(|at| *at != own && shown[*at].count.is_none()) {
+        let side = &mut untold[usize::from(at < own)];
+        *side = sum(*side, &bins[at]);
+    }
+    let is_fine = |cell: u64| cell == 0 || cell >= min_cell;
+    let is_told = |cell: usize| {
+        // A prediction on the threshold can be in the other bin, by rounding.
+        let inside = point[cell].checked_sub(higher[cell])?;
+        let rest = bins[own].cells()[cell].checked_sub(inside)?;
+        let [high, low] = [0, 1].map(|side| untold[side][cell]);
+        Some(match shown[own].count {
+            Some(_) => [inside, rest, high, low].into_iter().all(is_fine),
+            None => [high + inside, low + rest].into_iter().all(is_fine),
+        })
+    };
+    [0, 1].into_iter().all(|cell| is_told(cell).unwrap_or(false))
 }
 
 fn calibration(bins: &[Bin], min_cell: u64) -> Vec<CalibrationBin> {
@@ -108,16 +165,15 @@ fn calibration(bins: &[Bin], min_cell: u64) -> Vec<CalibrationBin> {
     bins.iter().zip(told).enumerate().map(|(index, (bin, told))| bin.shown(index, told)).collect()
 }
 
-/// The steps that are so many positives and negatives, or none, away from the one before and from the end.
-fn far_apart(steps: Vec<(u64, u64)>, min_cell: u64) -> Vec<(u64, u64)> {
+/// The steps that are so many positives and negatives, or none, away from the one before, from the end and
+/// from a point that is told beside them.
+fn far_apart(steps: Vec<(u64, u64)>, point: Option<(u64, u64)>, min_cell: u64) -> Vec<(u64, u64)> {
     let Some(&end) = steps.last().filter(|_| min_cell > 1) else { return steps };
-    let is_far = |from: (u64, u64), to: (u64, u64)| {
-        [to.0 - from.0, to.1 - from.1].iter().all(|apart| *apart == 0 || *apart >= min_cell)
-    };
+    let is_far = |from: (u64, u64), to: (u64, u64)| are_apart(from, to, min_cell);
     let mut kept = Vec::new();
     let mut last = (0, 0);
     for step in steps {
-        if is_far(last, step) && is_far(step, end) {
+        if is_far(last, step) && is_far(step, end) && point.is_none_or(|point| is_far(step, point)) {
             kept.push(step);
             last = step;
         }
@@ -215,6 +271,31 @@ mod tests {
         let untold: Vec<usize> = (0..BINS).filter(|index| bins[*index].count.is_none()).collect();
         assert_eq!(untold, [0, 1, 6]);
         assert_eq!(bins[8].count, Some(40));
+    }
+
+    #[test]
+    fn a_threshold_is_told_if_nothing_small_is_told_with_it() {
+        let mut examples = Vec::new();
+        for (logit, count) in [(-2.0, 40), (-1.0, 20), (0.5, 20), (1.0, 5), (2.0, 20)] {
+            examples.extend(vec![(logit, true); count]);
+            examples.extend(vec![(logit, false); count]);
+        }
+        let beside = |threshold: f64, above: u64| {
+            let above = Above { threshold, positives: above, negatives: above };
+            tally(&examples).curves_beside(11, Some(above)).expect("both classes")
+        };
+        // The 5 at 0.73 are not told, and those at 0.27 lest the 5 be had by subtraction.
+        let (curves, is_told) = beside(0.2, 65);
+        assert!(is_told);
+        let far = |count: u64| count.abs_diff(65) == 0 || count.abs_diff(65) >= 11;
+        assert!(curves.roc.iter().all(|point| far((point[0] * 105.0).round() as u64)), "{:?}", curves.roc);
+        assert!(!beside(0.5, 45).1, "45 without the 20 and 20 of bins that are told");
+        assert!(!beside(0.7, 25).1, "25 without the 20 of the last bin");
+        let above = Above { threshold: 0.7, positives: 25, negatives: 25 };
+        assert!(
+            tally(&examples).curves_beside(0, Some(above)).expect("both classes").1,
+            "unless all is told"
+        );
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod subject_ranking;
 
 pub use bootstrap::{Bootstrap, Draws, Replicated};
 pub use calibration::{Calibration, RiskBin};
-pub use curves::{CalibrationBin, CurveTally, Curves};
+pub use curves::{Above, CalibrationBin, CurveTally, Curves};
 pub use decision_curve::{NetBenefit, decision_thresholds};
 pub use means::Means;
 pub use operating_points::{Aim, OperatingPoint};

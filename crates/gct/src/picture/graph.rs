@@ -20,46 +20,47 @@ const WIDEST: f64 = 6.0;
 pub struct Graph {
     /// The text of the SVG file.
     pub svg: String,
-    /// How many links were left out: true edges are all drawn, and of the others the 1,500 strongest.
+    /// How many links were left out: true edges are all drawn, and of what else a node gives to another the
+    /// 1,500 strongest.
     pub left_out: usize,
 }
 
 /// Draws who attends to whom in one layer, in columns from the visit to the labs. Context, where there is
 /// any, stands on the other side of the visit.
 ///
-/// A line is as wide and as dark as the larger of the attentions that its two ends give each other. Not as
-/// their mean: a treatment of many labs gives little to each, and directed attention lets only one end look,
-/// yet an edge is known if either end knows it. A true edge is missed if neither end gives the other as much
-/// as it gives to nodes of that kind on average. What a node gives to itself is not drawn, nor what is too
-/// little to see.
+/// A line has two halves. Each begins at a node and is as wide and as dark as the attention that this node
+/// gives to the other: a treatment of many labs gives little to each, which may give much to it. A true edge
+/// is missed if neither end gives the other as much as it gives to nodes of that kind on average: an edge is
+/// known if either end knows it. What a node gives to itself is not drawn, nor what is too little to see.
+///
+/// Edges that are found are counted between codes, since those of the visit are given, and beside them how
+/// many pairs without an edge pass the same rule.
 ///
 /// # Panics
 /// If there is no such layer, a matrix is not square over the nodes, or an edge names a node that is missing.
 pub fn graph(structure: &Structure, layer: usize) -> Graph {
     structure.check();
-    let Links { drawn: links, left_out } = Links::of(structure, layer);
+    let Links { drawn: links, left_out, edges, others } = Links::of(structure, layer);
     let strongest = links.iter().map(|link| link.strength).fold(0.0, f64::max);
     let plan = Plan::new(structure);
-    let count = |mark: Mark| links.iter().filter(|link| link.mark == mark).count();
     let name = &structure.layers[layer].name;
     let mut note = match structure.edges {
         Some(_) => format!(
-            "{} true edges found, {} missed: neither end gives the other its average share",
-            count(Mark::Found),
-            count(Mark::Missed)
+            "An end gives the other its average share or more in {} of {} true edges between codes, and in \
+             {} of {} pairs without an edge.",
+            edges.passed, edges.pairs, others.passed, others.pairs
         ),
         None => "True edges are not known.".into(),
     };
     if left_out > 0 {
-        let end = if structure.edges.is_some() { "." } else { "" };
-        note += &format!("{end} {left_out} weaker links are left out.");
+        note += &format!(" {left_out} weaker links are left out.");
     }
     let page = Page {
         heading: &format!("Who attends to whom: {name}"),
         note: &note,
         description: &format!(
-            "{} nodes in {}, diagnoses, treatments and labs, and {} lines between them by their attention \
-             in {name}.",
+            "{} nodes in {}, diagnoses, treatments and labs, and {} halves of lines between them, each by \
+             the attention that the node at its end gives in {name}.",
             structure.nodes.len(),
             if plan.columns.len() > 4 { "five columns, context, visit" } else { "four columns, visit" },
             links.len()
@@ -164,23 +165,34 @@ impl<'a> Plan<'a> {
         same_mark.map(|links| coloured(element("g"), links[0].mark).with(links.iter().map(line))).collect()
     }
 
+    /// The half of a line that begins at the first node.
     fn path(&self, (a, b): NodePair) -> String {
-        let (a, b) = if self.column(a).left <= self.column(b).left { (a, b) } else { (b, a) };
         let (from, to) = (self.column(a), self.column(b));
         let (y1, y2) = (self.heights[a], self.heights[b]);
-        let [x1, bend, x2] = match from.kind == to.kind {
-            true => [from.left, from.left - (20.0 + 0.2 * (y2 - y1).abs()).min(100.0), from.left],
-            false => [from.right(), (from.right() + to.left) / 2.0, to.left],
+        let [x1, x2] = match from.left < to.left {
+            _ if from.kind == to.kind => [from.left; 2],
+            true => [from.right(), to.left],
+            false => [from.left, to.right()],
         };
-        let [x1, y1, bend, x2, y2] = [x1, y1, bend, x2, y2].map(number);
-        format!("M{x1} {y1}C{bend} {y1} {bend} {y2} {x2} {y2}")
+        let bend = match from.kind == to.kind {
+            true => from.left - (20.0 + 0.2 * (y2 - y1).abs()).min(100.0),
+            false => (x1 + x2) / 2.0,
+        };
+        // The first half of a curve with the corners (bend, y1) and (bend, y2).
+        let corners = [
+            [(x1 + bend) / 2.0, y1],
+            [(x1 + 3.0 * bend) / 4.0, (3.0 * y1 + y2) / 4.0],
+            [(x1 + 6.0 * bend + x2) / 8.0, (y1 + y2) / 2.0],
+        ];
+        let corners = corners.map(|corner| corner.map(number).join(" ")).join(" ");
+        format!("M{} {}C{corners}", number(x1), number(y1))
     }
 }
 
 fn caption(structure: &Structure, link: &DrawnLink) -> String {
     let [a, b] =
         [link.ends.0, link.ends.1].map(|node| shortened(&structure.nodes[node].label(), SMALL, LABEL));
-    format!("{a} – {b}: {:.2}", link.strength)
+    format!("{a} gives {b} {:.2}", link.strength)
 }
 
 fn coloured(line: Element, mark: Mark) -> Element {
@@ -215,7 +227,7 @@ fn legend(edges_known: bool, strongest: f64) -> Vec<Key> {
             key(Mark::Missed, "true edge, missed"),
             key(Mark::Other, "no true edge"),
         ],
-        false => vec![key(Mark::Other, "attention between two nodes")],
+        false => vec![key(Mark::Other, "what the node at this end gives to the other")],
     };
     // This many steps make two to five samples, whatever the strongest.
     let axis = Axis::over([0.0, strongest].into_iter(), 3.2, Numbers::All);
@@ -238,15 +250,17 @@ mod tests {
         let structure = Structure { edges: Some(vec![(0, 1), (1, 3)]), ..small() };
         let svg = graph(&structure, 0).svg;
         assert_well_formed(&svg);
-        // Columns are 80 wide and 150 apart.
-        let found = "<g fill=\"none\" stroke=\"#D55E00\">\
-            <path d=\"M80 76C155 76 155 76 230 76\" stroke-width=\"6\" stroke-opacity=\"0.9\">\
-            <title>visit – D_0: 0.50</title>";
+        // Columns are 80 wide and 150 apart. D_0 gives to the visit on its left, and little to T_1.
+        let found = "<path d=\"M230 76C192.5 76 173.75 76 155 76\" stroke-width=\"6\" \
+            stroke-opacity=\"0.9\"><title>D_0 gives visit 0.50</title>";
         let missed = "<g fill=\"none\" stroke=\"#D55E00\" stroke-width=\"1.4\" stroke-dasharray=\"4 3\">\
-            <path d=\"M310 76C385 76 385 100 460 100\">\
-            <title>D_0 – T_1: 0.10</title>";
+            <path d=\"M460 100C422.5 100 403.75 94 385 88\">\
+            <title>T_1 gives D_0 0.00</title>\n</path>\n\
+            <path d=\"M310 76C347.5 76 366.25 82 385 88\">\
+            <title>D_0 gives T_1 0.10</title>";
         assert!(svg.contains(found) && svg.contains(missed), "{svg}");
-        assert!(svg.contains(">1 true edges found, 1 missed"));
+        let note = "in 0 of 1 true edges between codes, and in 1 of 1 pairs without an edge.";
+        assert!(svg.contains(note), "{svg}");
     }
 
     #[test]
@@ -273,19 +287,22 @@ mod tests {
 
     #[test]
     fn lines_within_a_kind_bend_to_the_side() {
-        assert_eq!(Plan::new(&small()).path((2, 3)), "M460 52C430.4 52 430.4 100 460 100");
+        let small = small();
+        let plan = Plan::new(&small);
+        assert_eq!(plan.path((2, 3)), "M460 52C445.2 52 437.8 64 437.8 76");
+        assert_eq!(plan.path((3, 2)), "M460 100C445.2 100 437.8 88 437.8 76");
     }
 
     #[test]
     fn the_legend_has_a_scale() {
         let texts =
             |strongest: f64| legend(false, strongest).into_iter().map(|key| key.text).collect::<Vec<_>>();
-        assert_eq!(texts(0.5), ["attention between two nodes", "attention 0.2", "0.4"]);
+        assert_eq!(texts(0.5), ["what the node at this end gives to the other", "attention 0.2", "0.4"]);
         assert_eq!(
             texts(0.02),
-            ["attention between two nodes", "attention 0.005", "0.010", "0.015", "0.020"]
+            ["what the node at this end gives to the other", "attention 0.005", "0.010", "0.015", "0.020"]
         );
-        assert_eq!(texts(0.0), ["attention between two nodes"]);
+        assert_eq!(texts(0.0), ["what the node at this end gives to the other"]);
     }
 
     #[test]
@@ -293,7 +310,7 @@ mod tests {
         let structure = Structure { edges: Some(vec![(0, 1)]), ..encounter([1, 0, 0], &["P"]) };
         let svg = graph(&structure, 0).svg;
         assert_well_formed(&svg);
-        assert!(svg.contains(">0 true edges found, 1 missed"));
+        assert!(svg.contains("in 0 of 0 true edges between codes"), "the visit's are given: {svg}");
     }
 
     #[test]
@@ -301,8 +318,8 @@ mod tests {
         let mut structure = encounter([60, 0, 0], &["P"]);
         structure.layers[0].matrix.fill(0.1);
         let Graph { svg, left_out } = graph(&structure, 0);
-        assert_eq!(left_out, 61 * 60 / 2 - 1500);
+        assert_eq!(left_out, 61 * 60 - 1500);
         assert_eq!(svg.matches("<path").count(), 1500 + legend(false, 0.1).len());
-        assert!(svg.contains(">True edges are not known. 330 weaker links are left out.<"), "{svg}");
+        assert!(svg.contains(">True edges are not known. 2160 weaker links are left out.<"), "{svg}");
     }
 }

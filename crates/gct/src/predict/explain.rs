@@ -1,14 +1,15 @@
 //! What a model believes about one encounter: who attends to whom, and what it predicts.
 
+use super::Attribution;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
 use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
 use crate::incoming::{Incoming, Met};
 use crate::infer::{Predictor, Reader, Which};
-use crate::job::Job;
+use crate::job::{Job, Stop};
 use crate::model::{Config, PriorRole};
-use crate::question::Answer;
+use crate::question::{Answer, Statement};
 use crate::record::{Code, CodeKind, Encounter};
 use crate::run::Run;
 use crate::sample::Sample;
@@ -23,6 +24,8 @@ pub struct Explanation {
     pub structure: Structure,
     /// What it predicts, the most probable first.
     pub answers: Vec<Answer>,
+    /// Why: what each code does to each of [`Explainer::first_answers`].
+    pub attributions: Vec<Attribution>,
     /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row
     /// after row.
     pub connected: Option<Vec<f32>>,
@@ -37,8 +40,8 @@ impl Explanation {
     }
 }
 
-/// Explains the encounter of this identifier, or the first of the test split. The job is told how many were
-/// looked at.
+/// Explains the encounter of this identifier, or the first of the test split; `paired` as in
+/// [`Explainer::attribute`]. The job is told how many were looked at.
 ///
 /// # Errors
 /// If there is no such encounter or it cannot be asked about, the run has no model, the dataset does not go
@@ -47,6 +50,7 @@ pub fn explain(
     run: &Run,
     dataset: &Dataset,
     encounter: Option<&str>,
+    paired: usize,
     job: &Job<'_, u64>,
 ) -> Result<Explanation> {
     let explainer = Explainer::new(run)?;
@@ -55,11 +59,11 @@ pub fn explain(
     predictor.check_given(dataset)?;
     let mut reader = Reader::new(run, dataset, which)?;
     let found = find(predictor, &mut reader, encounter, which.name(), job)?;
-    explainer.explain(&predictor.sample(&found))
+    explainer.explain_with(&predictor.sample(&found), paired, job.stop())
 }
 
 /// Explains the encounter of this identifier, or the first that can be asked about, of encounters that are in
-/// no dataset; and what was met up to it. The job is told how many were looked at.
+/// no dataset; and what was met up to it. `paired` and the job are as for [`explain`].
 ///
 /// # Errors
 /// If there is no such encounter or it cannot be asked about, one before it cannot be read, the run has no
@@ -68,13 +72,15 @@ pub fn explain_incoming(
     run: &Run,
     mut incoming: Incoming<'_>,
     encounter: Option<&str>,
+    paired: usize,
     job: &Job<'_, u64>,
 ) -> Result<(Explanation, Met)> {
     let explainer = Explainer::new(run)?;
     let predictor = explainer.predictor();
     predictor.check_edges(false)?;
     let found = find(predictor, &mut incoming, encounter, "the file", job)?;
-    Ok((explainer.explain(&predictor.sample(&found))?, incoming.met()))
+    let explanation = explainer.explain_with(&predictor.sample(&found), paired, job.stop())?;
+    Ok((explanation, incoming.met()))
 }
 
 /// The encounter of this identifier, or the first that can be asked about.
@@ -124,7 +130,7 @@ impl<'a> Explainer<'a> {
         &self.predictor
     }
 
-    /// What the model believes about a sample.
+    /// What the model believes about a sample, and why.
     ///
     /// # Errors
     /// If an answer is not a number.
@@ -132,6 +138,28 @@ impl<'a> Explainer<'a> {
     /// # Panics
     /// If it cannot be asked about: see [`Predictor::missing`].
     pub fn explain(&self, sample: &Sample<'_>) -> Result<Explanation> {
+        self.explain_with(sample, 0, &Stop::new())
+    }
+
+    fn explain_with(&self, sample: &Sample<'_>, paired: usize, stop: &Stop) -> Result<Explanation> {
+        let (explanation, logits) = self.believed(sample)?;
+        let attributions = self.attribute_answers(sample, &logits, paired, stop)?;
+        Ok(Explanation { attributions, ..explanation })
+    }
+
+    /// The same without a reason, which takes an answer for each code: `attributions` is empty.
+    ///
+    /// # Errors
+    /// As [`Explainer::explain`].
+    ///
+    /// # Panics
+    /// As [`Explainer::explain`].
+    pub fn explain_without_why(&self, sample: &Sample<'_>) -> Result<Explanation> {
+        Ok(self.believed(sample)?.0)
+    }
+
+    /// What it believes, and the logits of that.
+    fn believed(&self, sample: &Sample<'_>) -> Result<(Explanation, Vec<f32>)> {
         let (predictor, encounter) = (&self.predictor, sample.encounter());
         let structure = Structure {
             layers: self.blocks(attention_of(predictor.model(), &predictor.example(sample))),
@@ -140,7 +168,8 @@ impl<'a> Explainer<'a> {
         };
         let logits = predictor.answers(std::slice::from_ref(sample))?.swap_remove(0);
         let connected = predictor.question().edge_probabilities(structure.nodes.len(), &logits);
-        Ok(Explanation { structure, answers: self.answers(sample, &logits), connected })
+        let answers = self.answers(sample, &logits);
+        Ok((Explanation { structure, answers, attributions: Vec::new(), connected }, logits))
     }
 
     /// The attention of each block, named.
@@ -174,6 +203,17 @@ impl<'a> Explainer<'a> {
     /// probable.
     pub fn first_answers(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Answer> {
         self.predictor.question().answers(sample, logits, self.run.vocabulary(), PAIRS)
+    }
+
+    /// What [`Explainer::first_answers`] say, in the same order.
+    pub(super) fn first_statements(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
+        self.predictor.question().statements(sample, logits, PAIRS)
+    }
+
+    /// The code of a node that is not the visit.
+    pub(super) fn code(&self, encounter: &Encounter, node: usize) -> (CodeKind, &'a Code) {
+        let (kind, id) = graph::code_of(encounter, node).expect("every node but the visit has a code");
+        (kind, &self.run.vocabulary()[kind][id as usize])
     }
 
     /// Leaves as many answers as [`Explainer::first_answers`] has.

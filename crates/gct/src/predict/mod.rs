@@ -1,13 +1,19 @@
-//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `embed`, `explain`. The
+//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `attribute`, `explain`, `embed`.
+//! The
 //! functions here are for datasets and files of any size, in bounded memory.
 
+mod attribution;
+mod deletion;
 mod embed;
 mod explain;
 mod memory;
 mod npy;
 mod rows;
 mod score;
+mod why;
 
+pub use attribution::{Attribution, Change, MOST_PAIRED, PairChange};
+pub use deletion::{Deletion, DeletionCurve, DeletionStep, Ranking, deletion};
 pub use embed::{codes, incoming_visits, visits};
 pub(crate) use explain::hidden_node;
 pub use explain::{Explainer, Explanation, explain, explain_incoming};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Schema};
 use chrono::DateTime;
 
@@ -20,7 +20,8 @@ use crate::files::{Overwrite, PendingFile};
 pub enum Format {
     /// Parquet.
     Parquet,
-    /// Text with commas and a line of names. What is not known is empty; of a vector each number is a column.
+    /// Text with commas and a line of names. What is not known is empty; of a vector each number is a column;
+    /// a list of objects is JSON in one column.
     Csv,
     /// A JSON object per line.
     JsonLines,
@@ -159,7 +160,7 @@ fn csv_line(file: &mut impl Write, cells: &[String]) -> io::Result<()> {
 /// A value as text.
 enum Cell {
     Nothing,
-    /// A number, true or false.
+    /// A number, true or false, a list of objects as JSON.
     Plain(String),
     Text(String),
     /// Numbers.
@@ -185,8 +186,29 @@ fn cell(column: &dyn Array, row: usize) -> Cell {
             let vector = column.as_fixed_size_list().value(row);
             Cell::List(vector.as_primitive::<Float32Type>().values().iter().copied().map(number).collect())
         }
+        DataType::List(_) => {
+            let items = column.as_list::<i32>().value(row);
+            let objects: Vec<String> = (0..items.len()).map(|item| object(items.as_struct(), item)).collect();
+            Cell::Plain(format!("[{}]", objects.join(",")))
+        }
         _ => Cell::Text(column.as_string::<i32>().value(row).to_owned()),
     }
+}
+
+/// A row of named values as JSON, without those that are not known.
+fn object(values: &StructArray, row: usize) -> String {
+    let value = |(name, column): (&str, &ArrayRef)| {
+        let value = match cell(column, row) {
+            Cell::Nothing => return None,
+            Cell::Plain(text) => text,
+            Cell::Text(text) => serde_json::to_string(&text).expect("a text is JSON"),
+            Cell::List(numbers) => format!("[{}]", numbers.join(",")),
+        };
+        Some(format!("\"{name}\":{value}"))
+    };
+    let values: Vec<String> =
+        values.column_names().into_iter().zip(values.columns()).filter_map(value).collect();
+    format!("{{{}}}", values.join(","))
 }
 
 /// A number in as few digits as tell it from all others.
@@ -212,8 +234,7 @@ pub fn check_format(path: &Path, format: Format) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use arrow_array::{
-        ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, StringArray,
-        TimestampMicrosecondArray,
+        BooleanArray, FixedSizeListArray, Float32Array, Float64Array, StringArray, TimestampMicrosecondArray,
     };
     use arrow_schema::Field;
 

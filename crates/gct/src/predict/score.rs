@@ -6,11 +6,18 @@
 //! | `masked_diagnosis` | encounter and guess | `hidden_diagnosis`, `rank`, `predicted_diagnosis`, `probability` |
 //! | `graph_reconstruction` | encounter and pair | `cause_kind`, `cause`, `effect_kind`, `effect`, `boolean_value`, `probability` |
 //!
+//! If reasons are wanted, each row has a column `why` as well: a list of the codes that change it most when
+//! they are left out, each with `kind`, `code`, `description`, `change` and `log_odds_change`.
+//!
 //! As MEDS, a table has the columns of that schema and no other: subjects are integers, one label is known
 //! for every row.
 
-use super::Written;
+use arrow_array::RecordBatch;
+
+use super::attribution::Asked;
 use super::rows::{RowFile, Target};
+use super::why::WhyColumn;
+use super::{Explainer, Written};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::incoming::Incoming;
@@ -94,17 +101,31 @@ fn write(
 ) -> Result<(Written, RowFile)> {
     let is_complete = |encounter: &Encounter| !options.meds || encounter.labels.iter().all(Option::is_some);
     let mut table = run.settings().task.table(run.vocabulary(), options);
-    let mut file = RowFile::create(out, &table.take().schema())?;
+    let mut why = match options.why {
+        0 => None,
+        strongest => Some(WhyColumn::new(Explainer::new(run)?, strongest)),
+    };
+    let mut file = RowFile::create(out, &with_reasons(&mut why, table.take()).schema())?;
     let mut written = Written::default();
     written.left_out = in_rounds(
         encounters,
         |encounter| predictor.can_ask(encounter) && is_complete(encounter),
         |encounters| {
             let samples = predictor.samples(encounters);
-            for (sample, logits) in samples.iter().zip(predictor.answers(&samples)?) {
-                table.add(sample, &logits)?;
+            let answers = predictor.answers(&samples)?;
+            for (sample, logits) in samples.iter().zip(&answers) {
+                table.add(sample, logits)?;
             }
-            let batch = table.take();
+            if let Some(why) = &mut why {
+                let asked = samples.iter().zip(&answers).map(|(sample, logits)| Asked {
+                    sample: *sample,
+                    logits,
+                    statements: table.statements(sample, logits),
+                });
+                let before = written.encounters;
+                why.add(&asked.collect::<Vec<_>>(), job.stop(), |done| job.tell(before + done as u64))?;
+            }
+            let batch = with_reasons(&mut why, table.take());
             file.write(&batch)?;
             written.rows += batch.num_rows() as u64;
             written.encounters += encounters.len() as u64;
@@ -112,4 +133,12 @@ fn write(
         },
     )?;
     Ok((written, file))
+}
+
+/// Rows with the reasons for them, if they are wanted.
+fn with_reasons(why: &mut Option<WhyColumn<'_>>, rows: RecordBatch) -> RecordBatch {
+    match why {
+        Some(why) => why.beside(&rows),
+        None => rows,
+    }
 }

@@ -15,6 +15,17 @@ pub struct Answer {
     pub truth: Option<bool>,
 }
 
+/// What an answer says, in numbers: something that is true or not, and that a model finds probable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Statement {
+    /// The label of this index is true.
+    Label(usize),
+    /// The diagnosis of this id is the hidden one.
+    Diagnosis(usize),
+    /// These two nodes are connected; the first is nearer to the visit.
+    Pair(usize, usize),
+}
+
 /// What a model predicts for an encounter. Nodes are those of [`NodeRanges`](crate::graph::NodeRanges),
 /// diagnoses are ids of the run's vocabulary.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +47,19 @@ pub enum Prediction {
 /// The probability of a logit.
 pub(crate) fn probability(logit: f32) -> f64 {
     1.0 / (1.0 + (-f64::from(logit)).exp())
+}
+
+/// The probability of log-odds.
+pub(crate) fn probability_of(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
+/// The log-odds of a class, from the logits of all classes: its own logit beside the sum of all others.
+pub(super) fn class_log_odds(logits: &[f32], class: usize) -> f64 {
+    let others = || logits.iter().enumerate().filter(|(other, _)| *other != class);
+    let largest = f64::from(others().map(|(_, logit)| *logit).fold(f32::NEG_INFINITY, f32::max));
+    let sum: f64 = others().map(|(_, logit)| (f64::from(*logit) - largest).exp()).sum();
+    f64::from(logits[class]) - largest - sum.ln()
 }
 
 /// The probabilities of the logits of classes.
@@ -69,6 +93,16 @@ mod tests {
         assert_eq!(probability(-1e30), 0.0);
         let got = softmax(&[1f32.ln(), 3f32.ln(), 1000.0]);
         assert_eq!(got, [0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn log_odds_of_a_class_are_those_of_its_share() {
+        let logits = [0.3, -1.0, 2.5, 0.0];
+        for (class, share) in softmax(&logits).into_iter().enumerate() {
+            assert!((class_log_odds(&logits, class) - (share / (1.0 - share)).ln()).abs() < 1e-9);
+            assert!((probability_of(class_log_odds(&logits, class)) - share).abs() < 1e-12);
+        }
+        assert_eq!(class_log_odds(&[1000.0, -1000.0], 0), 2000.0, "where a share is 1");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder};
 use gct_kernels::engine::{Connected, DecoderParameters, Engine};
 
-use super::answer::{Answer, probability};
+use super::answer::{Answer, Statement, probability};
 use super::head::HeadConfig;
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::{EmbeddingRows, Example};
-use crate::graph::{self, Link, NodeKind, NodeRanges};
+use crate::graph::{self, Link, NodeKind, NodePair, NodeRanges};
 use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
@@ -106,12 +106,6 @@ pub(super) fn answers(
 ) -> Vec<Answer> {
     let encounter = sample.encounter();
     let (nodes, adjacency) = (NodeRanges::of(encounter), graph::adjacency(encounter));
-    let mut connected: Vec<Link> = graph::pairs(nodes.len())
-        .zip(logits)
-        .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
-        .map(|((from, to), logit)| Link { from, to, weight: probability(*logit) })
-        .collect();
-    connected.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     let answer = |&Link { from, to, weight }: &Link| {
         let [(_, cause), (_, effect)] = [from, to].map(|node| name(encounter, node, vocabulary));
         Answer {
@@ -120,7 +114,31 @@ pub(super) fn answers(
             truth: adjacency.as_ref().map(|edges| edges[from * nodes.len() + to]),
         }
     };
-    connected.iter().take(most).map(answer).collect()
+    connected(sample, logits, most).iter().map(answer).collect()
+}
+
+/// The same as statements.
+pub(super) fn statements(sample: &Sample<'_>, logits: &[f32], most: usize) -> Vec<Statement> {
+    let connected = connected(sample, logits, most).into_iter();
+    connected.map(|Link { from, to, .. }| Statement::Pair(from, to)).collect()
+}
+
+fn connected(sample: &Sample<'_>, logits: &[f32], most: usize) -> Vec<Link> {
+    let nodes = NodeRanges::of(sample.encounter());
+    let mut connected: Vec<Link> = graph::pairs(nodes.len())
+        .zip(logits)
+        .filter(|((i, j), logit)| *i > 0 && **logit >= 0.0 && nodes.allowed(*i, *j))
+        .map(|((from, to), logit)| Link { from, to, weight: probability(*logit) })
+        .collect();
+    connected.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    connected.truncate(most);
+    connected
+}
+
+/// The logit of a pair among those of all pairs of so many nodes.
+pub(super) fn log_odds(nodes: usize, logits: &[f32], (from, to): NodePair) -> f64 {
+    let (i, j) = (from.min(to), from.max(to));
+    f64::from(logits[i * (2 * nodes - i - 1) / 2 + j - i - 1])
 }
 
 /// A row per encounter and pair that may be connected: a visit and a diagnosis or context, a diagnosis and a
@@ -153,14 +171,9 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn add(&mut self, sample: &Sample<'_>, logits: &[f32]) {
-        let (encounter, least) = (sample.encounter(), self.min_probability);
+        let encounter = sample.encounter();
         let (nodes, adjacency) = (NodeRanges::of(encounter), graph::adjacency(encounter));
-        // Few pairs are probable, and a logit is compared faster than it becomes a probability.
-        let least_logit = (least.ln() - (-least).ln_1p()) as f32 - 1e-3;
-        for ((i, j), logit) in graph::pairs(nodes.len()).zip(logits) {
-            if *logit < least_logit || probability(*logit) < least || !nodes.allowed(i, j) {
-                continue;
-            }
+        for ((i, j), logit) in probable(nodes, logits, self.min_probability) {
             let [cause, effect] = [i, j].map(|node| name(encounter, node, self.vocabulary));
             self.keys.add(sample);
             self.cause_kinds.append_value(cause.0);
@@ -168,8 +181,14 @@ impl<'a> Table<'a> {
             self.effect_kinds.append_value(effect.0);
             self.effects.append_value(effect.1);
             self.truths.append_option(adjacency.as_ref().map(|edges| edges[i * nodes.len() + j]));
-            self.probabilities.append_value(probability(*logit));
+            self.probabilities.append_value(probability(logit));
         }
+    }
+
+    /// What each row of a sample says.
+    pub(super) fn statements(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
+        let rows = probable(NodeRanges::of(sample.encounter()), logits, self.min_probability);
+        rows.map(|((cause, effect), _)| Statement::Pair(cause, effect)).collect()
     }
 
     pub(super) fn take(&mut self) -> Vec<Column> {
@@ -184,6 +203,15 @@ impl<'a> Table<'a> {
         ]);
         columns
     }
+}
+
+/// The pairs that M allows and that have at least this probability, with their logits.
+fn probable(nodes: NodeRanges, logits: &[f32], least: f64) -> impl Iterator<Item = (NodePair, f32)> {
+    // Few pairs are probable, and a logit is compared faster than it becomes a probability.
+    let least_logit = (least.ln() - (-least).ln_1p()) as f32 - 1e-3;
+    let is_probable = move |logit: f32| logit >= least_logit && probability(logit) >= least;
+    (graph::pairs(nodes.len()).zip(logits).map(|(pair, logit)| (pair, *logit)))
+        .filter(move |((i, j), logit)| is_probable(*logit) && nodes.allowed(*i, *j))
 }
 
 #[cfg(test)]
@@ -214,5 +242,14 @@ mod tests {
         };
         assert_eq!(found(9), ["D - U", "D - T"]);
         assert_eq!(found(1), ["D - U"]);
+    }
+
+    #[test]
+    fn the_logit_of_a_pair_is_found() {
+        let logits: Vec<f32> = (0..10u8).map(f32::from).collect();
+        for (index, (i, j)) in graph::pairs(5).enumerate() {
+            assert_eq!(log_odds(5, &logits, (i, j)), index as f64);
+            assert_eq!(log_odds(5, &logits, (j, i)), index as f64);
+        }
     }
 }

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sha2::{Digest, Sha256};
 
-use super::answer::{Answer, Prediction, largest, softmax};
+use super::answer::{Answer, Prediction, Statement, largest, softmax};
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
 use crate::metric::{Bootstrap, Draws, Means, Replicated, Scores};
@@ -125,9 +125,19 @@ pub(super) fn answers(sample: &Sample<'_>, logits: &[f32], vocabulary: &Vocabula
         probability: shares[id],
         truth: Some(id == hidden),
     };
-    let mut guesses = largest(&shares, GUESSES);
+    guesses(sample, &shares).into_iter().map(guess).collect()
+}
+
+/// The same as statements.
+pub(super) fn statements(sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
+    guesses(sample, &softmax(logits)).into_iter().map(Statement::Diagnosis).collect()
+}
+
+/// The ids of the most probable diagnoses, and that of the hidden one.
+fn guesses(sample: &Sample<'_>, shares: &[f64]) -> Vec<usize> {
+    let (mut guesses, hidden) = (largest(shares, GUESSES), truth(sample));
     guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
-    guesses.into_iter().map(guess).collect()
+    guesses
 }
 
 /// A row per encounter and guess.
@@ -164,6 +174,11 @@ impl<'a> Table<'a> {
             self.predicted.append_value(code(guess));
             self.probabilities.append_value(shares[guess]);
         }
+    }
+
+    /// What each row of a sample says.
+    pub(super) fn statements(&self, logits: &[f32]) -> Vec<Statement> {
+        largest(&softmax(logits), self.guesses).into_iter().map(Statement::Diagnosis).collect()
     }
 
     pub(super) fn take(&mut self) -> Vec<Column> {

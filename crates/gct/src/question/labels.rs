@@ -7,7 +7,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringB
 use arrow_array::{ArrayRef, Float32Array};
 use gct_kernels::engine::Engine;
 
-use super::answer::{Answer, probability};
+use super::answer::{Answer, Statement, probability};
 use super::head::{MOST_LABELS, Output};
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
@@ -96,6 +96,11 @@ pub(super) fn probabilities(logits: &[f32]) -> Vec<f64> {
     logits.iter().map(|logit| probability(*logit)).collect()
 }
 
+/// What is said of a sample: each label, in order.
+pub(super) fn statements(logits: &[f32]) -> Vec<Statement> {
+    (0..logits.len()).map(Statement::Label).collect()
+}
+
 /// What logits say of each label.
 pub(super) fn answers(labels: &Labels, sample: &Sample<'_>, logits: &[f32]) -> Vec<Answer> {
     let truths = &sample.encounter().labels;
@@ -148,6 +153,12 @@ impl Table {
             self.probabilities.append_value(probability);
         }
         Ok(())
+    }
+
+    /// What each row of a sample says.
+    pub(super) fn statements(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
+        let rows = self.names.len().min(sample.encounter().labels.len());
+        statements(&logits[..logits.len().min(rows)])
     }
 
     pub(super) fn take(&mut self) -> Vec<Column> {

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dataset;
 use crate::error::{Error, Result};
+use crate::graph;
 use crate::metric;
 use crate::overrides;
 use crate::record::{Encounter, Vocabulary};
@@ -37,6 +38,7 @@ mod table;
 mod tally;
 
 pub use answer::{Answer, Prediction};
+pub(crate) use answer::{Statement, probability_of};
 pub use head::HeadConfig;
 pub(crate) use head::{Backbone, Head, NodeVectors, Output};
 pub use hidden_diagnosis::Hide;
@@ -298,6 +300,14 @@ impl Question {
         }
     }
 
+    /// The log-odds of the most probable label, where labels are asked for.
+    pub(crate) fn risk(&self, logits: &[f32]) -> Option<f32> {
+        match self {
+            Question::Labels(_) => logits.iter().copied().reduce(f32::max),
+            Question::Edges | Question::HiddenDiagnosis => None,
+        }
+    }
+
     /// Calls `each` with every yes-or-no prediction of a sample whose truth is known: its series, its logit,
     /// and the truth.
     pub(crate) fn each_outcome(
@@ -353,6 +363,15 @@ impl Question {
         }
     }
 
+    /// What [`Question::answers`] say, in the same order.
+    pub(crate) fn statements(&self, sample: &Sample<'_>, logits: &[f32], pairs: usize) -> Vec<Statement> {
+        match self {
+            Question::Edges => edges::statements(sample, logits, pairs),
+            Question::Labels(_) => labels::statements(logits),
+            Question::HiddenDiagnosis => hidden_diagnosis::statements(sample, logits),
+        }
+    }
+
     /// What logits say of a sample, in probabilities.
     pub(crate) fn prediction(&self, sample: &Sample<'_>, logits: &[f32]) -> Prediction {
         match self {
@@ -368,6 +387,28 @@ impl Question {
         match self {
             Question::Edges => Some(edges::probabilities(nodes, logits)),
             Question::Labels(_) | Question::HiddenDiagnosis => None,
+        }
+    }
+}
+
+impl Statement {
+    /// The log-odds of the statement by the logits of an encounter of so many nodes.
+    pub(crate) fn log_odds(self, nodes: usize, logits: &[f32]) -> f64 {
+        match self {
+            Statement::Label(label) => f64::from(logits[label]),
+            Statement::Diagnosis(id) => answer::class_log_odds(logits, id),
+            Statement::Pair(from, to) => edges::log_odds(nodes, logits, (from, to)),
+        }
+    }
+
+    /// The same statement about an encounter without some nodes; `None` if it is about one of them.
+    pub(crate) fn without(self, left_out: &[usize]) -> Option<Statement> {
+        match self {
+            Statement::Label(_) | Statement::Diagnosis(_) => Some(self),
+            Statement::Pair(from, to) => {
+                let ends = [from, to].map(|node| graph::node_without(node, left_out));
+                Some(Statement::Pair(ends[0]?, ends[1]?))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 
-use super::{Question, edges, hidden_diagnosis, labels};
+use super::{Question, Statement, edges, hidden_diagnosis, labels};
 use crate::error::{Error, Result};
 use crate::record::Vocabulary;
 use crate::sample::Sample;
@@ -21,11 +21,13 @@ pub struct TableOptions {
     pub min_probability: f64,
     /// Whether the columns are those of MEDS, and no other.
     pub meds: bool,
+    /// How many codes are told with each row that change it most when they are left out; 0 for no such column.
+    pub why: usize,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        TableOptions { threshold: 0.5, top: 10, min_probability: 0.5, meds: false }
+        TableOptions { threshold: 0.5, top: 10, min_probability: 0.5, meds: false, why: 0 }
     }
 }
 
@@ -38,6 +40,9 @@ impl TableOptions {
         }
         if self.top == 0 {
             return Err(Error::setting("top", self.top, "a whole number from 1"));
+        }
+        if self.meds && self.why > 0 {
+            return Err(Error::NotMeds { problem: "its columns have no room for reasons" });
         }
         Ok(())
     }
@@ -109,6 +114,15 @@ impl<'a> Table<'a> {
             Table::HiddenDiagnosis(table) => table.add(sample, logits),
         }
         Ok(())
+    }
+
+    /// What each row of a sample says, in the order of the rows.
+    pub(crate) fn statements(&self, sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
+        match self {
+            Table::Edges(table) => table.statements(sample, logits),
+            Table::Labels(table) => table.statements(sample, logits),
+            Table::HiddenDiagnosis(table) => table.statements(logits),
+        }
     }
 
     /// All rows since the last time.

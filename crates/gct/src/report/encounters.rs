@@ -8,13 +8,17 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
-use super::cells;
+use super::choice::{Candidate, Choice, Chosen, Reason};
 use super::links::Links;
 use super::{CodeLink, LayerName, NamedCurves, Options, round};
-use crate::evaluate::Inferred;
+use crate::cells;
+use crate::error::Result;
+use crate::evaluate::{self, Inferred};
 use crate::graph::{self, Layer, LayerKind, NodePair, NodeRanges};
-use crate::metric::CurveTally;
-use crate::predict::{Explainer, hidden_node};
+use crate::infer::LOOKED_AT;
+use crate::job::Stop;
+use crate::metric::{Above, CurveTally};
+use crate::predict::{Attribution, Explainer, hidden_node};
 use crate::question::Answer;
 use crate::record::{CodeKind, Encounter};
 use crate::sample::Sample;
@@ -22,27 +26,48 @@ use crate::sample::Sample;
 /// Steps in which the square root of a cell is kept.
 const STEPS: f32 = 127.0;
 
+/// The codes of which it is told what the answer would be without them: the strongest.
+const STRONGEST: usize = 15;
+
 /// An encounter in the list.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     number: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    chosen: Vec<Reason>,
     loss: Option<f64>,
     codes: Vec<usize>,
     hidden: Option<usize>,
     edges: Option<Vec<NodePair>>,
     answers: Vec<Answer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    why: Vec<Why>,
+}
+
+/// What an answer would be without each of some codes.
+#[derive(Debug, Clone, Serialize)]
+struct Why {
+    what: String,
+    probability: f64,
+    changes: Vec<Lacking>,
+}
+
+/// What an answer would be without a code.
+#[derive(Debug, Clone, Serialize)]
+struct Lacking {
+    /// An index among all codes of the run.
+    code: usize,
+    without: f64,
+    log_odds_change: f64,
 }
 
 /// Gathers what a model says of encounters, one by one.
 pub(super) struct Gathering<'a> {
     explainer: Explainer<'a>,
-    options: Options,
-    rows: Vec<Row>,
-    kept: Vec<Encounter>,
+    options: &'a Options,
+    choice: Choice,
     layers: Vec<LayerName>,
-    matrices: Matrices,
     /// The curves of each kind of yes-or-no prediction.
     curves: Vec<(String, CurveTally)>,
     links: Links,
@@ -52,7 +77,8 @@ pub(super) struct Gathering<'a> {
 /// What was gathered of all encounters.
 pub(super) struct Seen {
     pub(super) rows: Vec<Row>,
-    pub(super) kept: Vec<Encounter>,
+    /// The encounters of the rows, by their numbers.
+    pub(super) kept: Vec<(u64, Encounter)>,
     pub(super) layers: Vec<LayerName>,
     pub(super) matrices: Option<String>,
     pub(super) curves: Vec<NamedCurves>,
@@ -60,14 +86,12 @@ pub(super) struct Seen {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(explainer: Explainer<'a>, options: Options) -> Self {
+    pub(super) fn new(explainer: Explainer<'a>, options: &'a Options) -> Self {
         let series = explainer.predictor().question().series().into_iter();
         Gathering {
             options,
-            rows: Vec::new(),
-            kept: Vec::new(),
+            choice: Choice::new(options.encounters),
             layers: Vec::new(),
-            matrices: Matrices::new(),
             curves: series.map(|name| (name, CurveTally::default())).collect(),
             links: Links::default(),
             encounters: 0,
@@ -87,60 +111,138 @@ impl<'a> Gathering<'a> {
             self.layers = layers.iter().map(named).collect();
         }
         if let Some(last) = layers.last() {
-            let mean = |i: usize, j: usize| 0.5 * (last.matrix[i * nodes + j] + last.matrix[j * nodes + i]);
+            let strengths = |i: usize, j: usize| [(i, j), (j, i)].map(|(i, j)| last.matrix[i * nodes + j]);
             let code_index = |kind, id| self.explainer.code_index(kind, id);
             // Of a diagnosis that the model did not see it says nothing.
-            self.links.add(encounter, hidden_node(sample), adjacency.as_deref(), mean, code_index);
+            self.links.add(encounter, hidden_node(sample), adjacency.as_deref(), strengths, code_index);
         }
         self.encounters += 1;
-        if self.rows.len() < self.options.encounters {
-            if !self.options.live {
-                layers.iter().for_each(|layer| self.matrices.add(layer));
-            }
-            self.rows.push(self.row(sample, logits));
-            self.kept.extend(self.options.live.then(|| encounter.clone()));
-        }
+        let candidate = self.candidate(sample, logits);
+        self.choice.add(candidate, encounter);
     }
 
-    fn row(&self, sample: &Sample<'_>, logits: &[f32]) -> Row {
-        let (explainer, encounter) = (&self.explainer, sample.encounter());
-        let codes = CodeKind::ALL.into_iter().flat_map(|kind| {
-            encounter.codes[kind].iter().map(move |id| explainer.code_index(kind, *id) as usize)
-        });
-        let mut answers = explainer.first_answers(sample, logits);
-        answers.iter_mut().for_each(|answer| answer.probability = round(answer.probability));
-        Row {
-            number: self.encounters,
-            id: self.options.with_ids.then(|| encounter.id.as_str().to_owned()),
-            loss: explainer.predictor().question().loss(sample, logits).map(round),
-            codes: codes.collect(),
-            hidden: hidden_node(sample),
-            edges: graph::edges(encounter).map(Iterator::collect),
-            answers,
+    fn candidate(&self, sample: &Sample<'_>, logits: &[f32]) -> Candidate {
+        let question = self.explainer.predictor().question();
+        let risk = question.risk(logits);
+        let mut is_positive = false;
+        if risk.is_some() {
+            question.each_outcome(sample, logits, |_, _, truth| is_positive |= truth);
         }
+        Candidate { number: self.encounters, risk, loss: question.loss(sample, logits), is_positive }
     }
 
-    pub(super) fn finish(self) -> Seen {
-        let Options { min_cell, live, .. } = self.options;
+    /// Looks again at the encounters that are on the page. `above` is, of each series, how many predictions
+    /// are above the threshold that is told.
+    ///
+    /// # Errors
+    /// If an answer is not a number, or the work is stopped.
+    pub(super) fn finish(self, above: &[Option<Above>], stop: &Stop) -> Result<Seen> {
+        let &Options { min_cell, live, .. } = self.options;
+        let chosen = self.choice.finish();
+        let looking = Looking { explainer: &self.explainer, options: self.options, stop };
+        let (rows, matrices) = looking.rows(&chosen)?;
         let counts_encounters = self.explainer.predictor().question().counts_encounters();
         // Curves of a label tell how many encounters have it, and by subtraction how many have neither yes
         // nor no.
-        let named = |(name, tally): (String, CurveTally)| {
+        let above = above.iter().copied().chain(std::iter::repeat(None));
+        let named = |((name, tally), above): ((String, CurveTally), Option<Above>)| {
             let predictions = tally.predictions();
             let is_told = !counts_encounters || cells::is_told(predictions, self.encounters, min_cell);
             let is_told = is_told && !cells::is_small(self.encounters, min_cell);
-            let curves = tally.curves(min_cell).filter(|_| is_told)?;
-            Some(NamedCurves { name, predictions, curves })
+            let (curves, has_threshold) = tally.curves_beside(min_cell, above).filter(|_| is_told)?;
+            Some(NamedCurves { name, predictions, has_threshold, curves })
         };
-        Seen {
-            rows: self.rows,
-            kept: self.kept,
+        let kept = chosen.into_iter().filter(|_| live).map(|one| (one.number, one.encounter));
+        Ok(Seen {
+            rows,
+            kept: kept.collect(),
             layers: self.layers,
-            matrices: (!live).then(|| self.matrices.finish()),
-            curves: self.curves.into_iter().filter_map(named).collect(),
+            matrices: (!live).then_some(matrices),
+            curves: self.curves.into_iter().zip(above).filter_map(named).collect(),
             links: self.links.finish(min_cell),
-        }
+        })
     }
+}
+
+/// Looks at the encounters that were chosen.
+struct Looking<'a> {
+    explainer: &'a Explainer<'a>,
+    options: &'a Options,
+    stop: &'a Stop,
+}
+
+impl Looking<'_> {
+    /// Their rows and their matrices, compressed. A server is asked for matrices and reasons when they are
+    /// wanted.
+    fn rows(&self, chosen: &[Chosen]) -> Result<(Vec<Row>, String)> {
+        let (predictor, mut rows, mut matrices) = (self.explainer.predictor(), Vec::new(), Matrices::new());
+        for some in chosen.chunks(LOOKED_AT) {
+            let samples: Vec<Sample<'_>> = some.iter().map(|one| predictor.sample(&one.encounter)).collect();
+            let inferred = evaluate::infer(predictor, &samples, !self.options.live)?;
+            for (one, Inferred { sample, logits, attentions, .. }) in some.iter().zip(inferred) {
+                self.stop.check()?;
+                if !self.options.live {
+                    let nodes = NodeRanges::of(sample.encounter()).len();
+                    self.explainer.layers(nodes, attentions, &logits).iter().for_each(|l| matrices.add(l));
+                }
+                rows.push(self.row(one, &sample, &logits)?);
+            }
+        }
+        Ok((rows, matrices.finish()))
+    }
+
+    fn row(&self, chosen: &Chosen, sample: &Sample<'_>, logits: &[f32]) -> Result<Row> {
+        let (explainer, encounter) = (self.explainer, sample.encounter());
+        let question = explainer.predictor().question();
+        let codes = CodeKind::ALL.into_iter().flat_map(|kind| {
+            encounter.codes[kind].iter().map(move |id| explainer.code_index(kind, *id) as usize)
+        });
+        let codes: Vec<usize> = codes.collect();
+        let mut answers = explainer.first_answers(sample, logits);
+        answers.iter_mut().for_each(|answer| answer.probability = shortened(answer.probability));
+        Ok(Row {
+            number: chosen.number,
+            id: self.options.with_ids.then(|| encounter.id.as_str().to_owned()),
+            chosen: chosen.reasons.clone(),
+            loss: question.loss(sample, logits).map(round),
+            hidden: hidden_node(sample),
+            edges: graph::edges(encounter).map(Iterator::collect),
+            answers,
+            why: if self.options.live { Vec::new() } else { self.why(sample, &codes)? },
+            codes,
+        })
+    }
+
+    /// Of labels what each rests on, of guesses the first. An encounter has too many pairs of codes.
+    fn why(&self, sample: &Sample<'_>, codes: &[usize]) -> Result<Vec<Why>> {
+        let question = self.explainer.predictor().question();
+        if question.reads_edges() {
+            return Ok(Vec::new());
+        }
+        let most = question.labels().len().max(1);
+        let attributions = self.explainer.attribute(sample, 0)?;
+        Ok(attributions.into_iter().take(most).map(|attribution| why(attribution, codes)).collect())
+    }
+}
+
+fn why(Attribution { what, probability, changes, .. }: Attribution, codes: &[usize]) -> Why {
+    let lacking = changes.into_iter().take(STRONGEST).map(|change| Lacking {
+        // The visit is the first node.
+        code: codes[change.node - 1],
+        without: shortened(change.without),
+        log_odds_change: round(change.log_odds_change),
+    });
+    Why { what, probability: shortened(probability), changes: lacking.collect() }
+}
+
+/// A probability with as many digits as tell it apart from never and from always.
+fn shortened(probability: f64) -> f64 {
+    let least = probability.min(1.0 - probability);
+    if least <= 0.0 {
+        return probability;
+    }
+    let steps = 10f64.powi((3 - least.log10().floor() as i32).clamp(4, 15));
+    (probability * steps).round() / steps
 }
 
 /// Matrices as bytes, compressed: a cell is the square of its byte over 127, so that weak links keep some
@@ -172,6 +274,20 @@ fn byte(cell: f32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_improbable_is_not_impossible() {
+        let cases = [
+            (0.0, 0.0),
+            (0.000_007_123_4, 0.000_007_123),
+            (0.123_456, 0.123_5),
+            (0.999_987_651, 0.999_987_65),
+            (1.0, 1.0),
+        ];
+        for (probability, expected) in cases {
+            assert!((shortened(probability) - expected).abs() < 1e-12, "{probability}");
+        }
+    }
 
     #[test]
     fn bytes_keep_weak_links() {

@@ -10,17 +10,21 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
 /// Each uses those before it.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("page/dom.js"),
     include_str!("page/data.js"),
     include_str!("page/charts.js"),
     include_str!("page/graph.js"),
     include_str!("page/matrix.js"),
+    include_str!("page/answer.js"),
     include_str!("page/explain.js"),
     include_str!("page/encounters.js"),
+    include_str!("page/outcomes.js"),
     include_str!("page/overview.js"),
     include_str!("page/structure.js"),
     include_str!("page/map.js"),
+    include_str!("page/card.js"),
+    include_str!("page/picker.js"),
     include_str!("page/ask.js"),
     include_str!("page/page.js"),
 ];

@@ -5,16 +5,19 @@
 //! Identifiers are left out unless they are asked for. With `Options::min_cell` there are no encounters, no
 //! count below it is told, and codes that occur in fewer encounters are left out.
 
-pub(crate) mod cells;
+mod choice;
 mod encounters;
 mod html;
 mod links;
 mod map;
+mod outcomes;
+
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 use serde::Serialize;
 use toml::{Table, Value};
 
-use cells::{Numbers, Overlap, is_small};
 use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
@@ -22,27 +25,29 @@ pub use links::CodeLink;
 pub use map::Map;
 
 use crate::calibration::Method;
+use crate::card::{self, Card};
+use crate::cells::{self, Numbers, Overlap, is_small};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
-use crate::metric::{Bootstrap, Curves, Scores};
+use crate::metric::{Aim, Bootstrap, Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
 use crate::paper;
 use crate::predict::Explainer;
-use crate::question::Question;
+use crate::question::{Labels, Question};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::Run;
 use crate::split::SplitPart;
 
 /// The version of the shape that the page reads.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What a report holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Encounters of each run that can be looked at.
     pub encounters: usize,
@@ -52,8 +57,40 @@ pub struct Options {
     pub min_cell: u64,
     /// For the intervals of metrics.
     pub bootstrap: Bootstrap,
+    /// What the threshold of alerts is chosen for, on the validation split; the first is that of the page.
+    /// `None`: [`Options::AIM`], if the validation split is there and has it.
+    pub at: Option<Vec<Aim>>,
+    /// What encounters are grouped by. `None`: sex and age, if that is context of the run.
+    pub by: Option<Vec<String>>,
+    /// A table of what encounters are grouped by, as in [`evaluate::Options`].
+    pub table: Option<PathBuf>,
     /// Whether a server stands behind the page, which is asked for matrices of attention one by one.
     pub live: bool,
+}
+
+impl Options {
+    /// What a threshold is chosen for if nothing is said: to find four of five.
+    pub const AIM: Aim = Aim::Sensitivity(0.8);
+
+    /// What patients are grouped by if nothing is said.
+    const BY: [&str; 2] = ["sex", "age"];
+
+    /// What is asked of an evaluation.
+    fn evaluation(&self, run: &Run) -> evaluate::Options {
+        let are_labels = !run.settings().task.labels().is_empty();
+        let has = |name: &&str| {
+            let start = format!("{name}=");
+            run.vocabulary().context.iter().any(|code| code.code.starts_with(&start))
+        };
+        let usual = || Options::BY.iter().filter(|name| are_labels && has(name)).map(|name| (*name).into());
+        evaluate::Options {
+            at: self.at.clone().unwrap_or_else(|| are_labels.then_some(Options::AIM).into_iter().collect()),
+            by: self.by.clone().unwrap_or_else(|| usual().collect()),
+            table: self.table.clone(),
+            min_cell: self.min_cell,
+            ..self.bootstrap.into()
+        }
+    }
 }
 
 impl Default for Options {
@@ -63,6 +100,9 @@ impl Default for Options {
             with_ids: false,
             min_cell: 0,
             bootstrap: Bootstrap::default(),
+            at: None,
+            by: None,
+            table: None,
             live: false,
         }
     }
@@ -87,9 +127,29 @@ pub struct Report {
     program: &'static str,
     live: bool,
     min_cell: u64,
+    /// When and how the page was made, if whoever makes it says so.
+    pub made: Option<Made>,
     paper: Vec<PaperMetric>,
     /// The runs, in the order in which they were given.
     pub runs: Vec<RunReport>,
+}
+
+/// When and how a page was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// The day, `2026-11-18`.
+    pub date: String,
+    /// The command that makes it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl Made {
+    /// Today, in the time of Greenwich.
+    pub fn today(command: Option<String>) -> Self {
+        let now = chrono::DateTime::<chrono::Utc>::from(SystemTime::now());
+        Made { date: now.format("%Y-%m-%d").to_string(), command }
+    }
 }
 
 /// A metric of the paper, on its test split.
@@ -116,13 +176,18 @@ pub struct RunReport {
     /// How the probabilities of labels are calibrated, if they are.
     calibrated: Option<Method>,
     part: &'static str,
+    /// What trained it.
+    program: String,
     data: About,
     settings: Vec<(String, String)>,
     steps: u64,
     seconds: f64,
     #[serde(rename = "figures")]
     metrics: Vec<NamedMetric>,
+    ceiling: Vec<CeilingMetric>,
     labels: Vec<LabelMetrics>,
+    outcomes: Vec<outcomes::Outcome>,
+    subgroups: Vec<outcomes::Group>,
     learning: Learning,
     curves: Vec<NamedCurves>,
     codes: Codes,
@@ -132,9 +197,10 @@ pub struct RunReport {
     structure: Option<StructureFigures>,
     links: Vec<CodeLink>,
     map: Option<Map>,
-    /// The encounters themselves, for a server to ask about.
+    card: Card,
+    /// The encounters themselves with their numbers, ascending, for a server to ask about.
     #[serde(skip)]
-    pub kept: Vec<Encounter>,
+    pub kept: Vec<(u64, Encounter)>,
     /// How many were asked about, also where that is not told.
     #[serde(skip)]
     asked: u64,
@@ -143,6 +209,8 @@ pub struct RunReport {
 #[derive(Debug, Clone, Serialize)]
 struct About {
     source: String,
+    /// The SHA-256 of the encounters that the run was trained on.
+    sha256: String,
     encounters: Option<u64>,
     training: Option<u64>,
     asked: Option<u64>,
@@ -160,6 +228,14 @@ struct NamedMetric {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+}
+
+/// The best that any model can reach on synthetic data, measured when they were made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct CeilingMetric {
+    #[serde(rename = "figure")]
+    metric: &'static str,
+    value: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -188,6 +264,9 @@ struct NamedCurves {
     /// How many predictions the curves are of.
     #[serde(skip)]
     predictions: u64,
+    /// Whether what happens at the threshold may be told beside them.
+    #[serde(skip)]
+    has_threshold: bool,
     #[serde(flatten)]
     curves: Curves,
 }
@@ -222,7 +301,7 @@ struct StructureFigures {
 ///
 /// # Errors
 /// If a run has no model, a dataset does not go with it or cannot be read, or the job is stopped.
-pub fn gather(looked: &[Looked<'_>], options: Options, job: &Job<'_, u64>) -> Result<Report> {
+pub fn gather(looked: &[Looked<'_>], options: &Options, job: &Job<'_, u64>) -> Result<Report> {
     if options.min_cell > 1 && options.encounters > 0 {
         return Err(Error::setting(
             "encounters",
@@ -244,6 +323,7 @@ pub fn gather(looked: &[Looked<'_>], options: Options, job: &Job<'_, u64>) -> Re
         program: concat!("gct ", env!("CARGO_PKG_VERSION")),
         live: options.live,
         min_cell: options.min_cell,
+        made: None,
         paper: paper_figures(looked, &groups),
         runs,
     })
@@ -272,19 +352,38 @@ fn groups(about: &[impl PartialEq]) -> Vec<usize> {
     (0..about.len()).map(group).collect()
 }
 
-fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<RunReport> {
+/// How a run does, and what was seen of its encounters on the way.
+fn evaluated(
+    looked: &Looked<'_>,
+    options: &Options,
+    job: &Job<'_, u64>,
+) -> Result<(Evaluation, encounters::Seen)> {
+    let Looked { run, dataset, test_set, .. } = looked;
+    let mut asked = options.evaluation(run);
+    loop {
+        let mut gathering = Gathering::new(Explainer::new(run)?, options);
+        let observe = &mut |inferred: &evaluate::Inferred<'_>| gathering.add(inferred);
+        match evaluate::with(run, dataset, *test_set, asked.clone(), job, Some(observe)) {
+            // Nobody wanted it.
+            Err(Error::NoThreshold { .. }) if options.at.is_none() && !asked.at.is_empty() => {
+                asked.at.clear()
+            }
+            evaluation => {
+                let evaluation = evaluation?;
+                let above = outcomes::above(&run.settings().task, &evaluation);
+                return Ok((evaluation, gathering.finish(&above, job.stop())?));
+            }
+        }
+    }
+}
+
+fn of_run(looked: &Looked<'_>, options: &Options, job: &Job<'_, u64>) -> Result<RunReport> {
     let Looked { name, run, dataset, test_set } = looked;
     let (settings, entries, model) = (run.settings(), run.entries()?, run.model()?);
-    let mut gathering = Gathering::new(Explainer::new(run)?, options);
-    let evaluation = evaluate::with(
-        run,
-        dataset,
-        *test_set,
-        options.bootstrap,
-        job,
-        Some(&mut |inferred| gathering.add(inferred)),
-    )?;
-    let (asked, min_cell, seen) = (evaluation.encounters, options.min_cell, gathering.finish());
+    let (evaluation, seen) = evaluated(looked, options, job)?;
+    let (asked, min_cell) = (evaluation.encounters, options.min_cell);
+    let shown = outcomes::of_card(&evaluation, &settings.task, &seen.curves, min_cell);
+    let card = card::of(run, dataset, *test_set, &shown, min_cell, job)?;
     let rows = model.embedding_rows();
     let told = Told::new(run, min_cell);
     let vectors: Vec<&[f32]> =
@@ -297,7 +396,8 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         asks: settings.task.page_kind(),
         calibrated: evaluation.calibrated,
         part: evaluation.split,
-        data: about(looked, &evaluation, min_cell),
+        program: run.manifest().program.clone(),
+        data: about(looked, &evaluation, &card, min_cell),
         settings: flat(&overrides::table(settings)),
         steps: entries.last().map_or(0, |entry| entry.step),
         seconds: round(entries.last().map_or(0.0, |entry| entry.seconds)),
@@ -306,6 +406,9 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
             predictions(&settings.task, asked, &seen.curves, min_cell),
             min_cell,
         ),
+        ceiling: ceiling(&settings.task, &dataset.manifest().source.findings),
+        outcomes: outcomes::outcomes(&settings.task, &evaluation, &seen.curves, min_cell),
+        subgroups: outcomes::subgroups(&settings.task, &evaluation, min_cell),
         labels: label_figures(&evaluation, &seen.curves, min_cell),
         learning: Learning {
             metric: settings.task.chosen_by(),
@@ -325,12 +428,13 @@ fn of_run(looked: &Looked<'_>, options: Options, job: &Job<'_, u64>) -> Result<R
         matrices: seen.matrices,
         links: told.links(seen.links, asked),
         map: Map::of(&vectors, &told.counts),
+        card,
         kept: seen.kept,
         asked,
     })
 }
 
-fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
+fn about(looked: &Looked<'_>, evaluation: &Evaluation, card: &Card, min_cell: u64) -> About {
     let Looked { run, dataset, test_set, .. } = looked;
     let overlap = match test_set.which {
         Which::Part(SplitPart::Train) => Overlap::Same,
@@ -346,8 +450,10 @@ fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
     let Numbers { encounters, training, asked, left_out } = Numbers::told(counts, overlap, min_cell);
     About {
         source: run.manifest().dataset.source.clone(),
-        encounters,
-        training,
+        sha256: run.manifest().dataset.sha256.clone(),
+        // Beside the card's counts they would give one that it hides.
+        encounters: encounters.filter(|_| !card.hides.encounters),
+        training: training.filter(|_| !card.hides.training),
         asked,
         left_out,
         // One more count would give another by subtraction.
@@ -355,6 +461,17 @@ fn about(looked: &Looked<'_>, evaluation: &Evaluation, min_cell: u64) -> About {
         warning: evaluation.overlap.warning(),
         codes: PerKind::from_fn(|kind| run.vocabulary()[kind].len()),
     }
+}
+
+/// The ceiling of a task among what was measured when a dataset was made.
+fn ceiling(question: &Question, findings: &serde_json::Value) -> Vec<CeilingMetric> {
+    let of_task = match question {
+        Question::Edges => &findings["ceiling_joint"],
+        Question::Labels(Labels::DiagnosisTreatment) => &findings["diagnosis_treatment"],
+        Question::Labels(_) | Question::HiddenDiagnosis => return Vec::new(),
+    };
+    let metric = |metric| Some(CeilingMetric { metric, value: round(of_task[metric].as_f64()?) });
+    ["aucpr", "auroc"].into_iter().filter_map(metric).collect()
 }
 
 /// How many predictions the metrics over all of them are of; `None` if the metrics are not told. Without

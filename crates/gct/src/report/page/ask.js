@@ -1,45 +1,62 @@
 // With a server behind the page: encounters of the reader's own, and the token that the server may want.
 
 function askSection(main, report, run) {
-  // An example of codes that the model knows: those of the first encounter.
+  // An example of codes that the model knows: those of the first encounter, or the most frequent ones.
   const code = kind => {
-    const known = run.encounters[0]?.codes ?? [...run.codes.kind.keys()];
-    return known.filter(index => run.codes.kind[index] === kind).slice(0, 3).map(index => run.codes.code[index]);
+    const own = run.encounters[0]?.codes ?? [...run.codes.kind.keys()].sort((a, b) => (run.codes.count[b] ?? 0) - (run.codes.count[a] ?? 0));
+    return own.filter(index => run.codes.kind[index] === kind && !BUCKET[kind]?.test(run.codes.code[index])).slice(0, 3);
   };
-  const context = code(4);
-  const example = { encounters: [{ ...(context.length && { context }), diagnosis: code(1), treatment: code(2), lab: code(3) }] };
-  const text = h("textarea", { rows: 9, spellcheck: "false", "aria-label": "Encounters as JSON", keydown: event => {
+  let byHand = false, latest = 0, waiting = null;
+  const text = h("textarea", { rows: 9, spellcheck: "false", "aria-label": "Encounters as JSON", input: () => { byHand = true; }, keydown: event => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   } });
-  text.value = JSON.stringify(example, null, 1);
   const file = h("input", { type: "file", accept: ".json,application/json", change: async () => {
     if (!file.files[0]) return;
     text.value = await file.files[0].text();
+    byHand = true;
     send();
   } });
-  const result = h("div");
-  const form = h("form", { submit: event => { event.preventDefault(); send(); } }, text,
-    h("div.controls", h("button.primary", { type: "submit" }, "Explain"), h("label.file", "or take a file ", file)));
+  const result = h("div.result");
+  const picker = codePicker(run, [4, 1, 2, 3].flatMap(code), encounter => {
+    byHand = false;
+    text.value = JSON.stringify({ encounters: [encounter] }, null, 1);
+    // The first answer is asked for; from then on it follows what is chosen.
+    clearTimeout(waiting);
+    if (latest) waiting = setTimeout(send, 250);
+  });
+  const json = h("details", h("summary", "The same as JSON, for several encounters or from a file"), text,
+    h("div.controls", h("label.file", "Take a file ", file)));
+  const form = h("form", { submit: event => { event.preventDefault(); send(); } }, picker.root,
+    h("div.controls", h("button.primary", { type: "submit" }, "Explain"), h("button", { type: "button", click: picker.clear }, "Clear")), json);
 
   async function send() {
+    const mine = ++latest;
+    clearTimeout(waiting);
     try {
+      const lacking = byHand ? [] : picker.incomplete();
+      if (lacking.length) {
+        throw Object.assign(new Error(`Give a value for ${lacking.map(each => titleOf(each.code, each.description)).join(", ")}.`),
+          { hint: "The model knows it in ranges of values alone." });
+      }
       check(text.value);
       result.setAttribute("aria-busy", "true");
       const { explanations } = await request("v1/explain", text.value);
-      show(explanations.map(explained));
+      if (mine === latest) show(explanations.map(explained));
     } catch (error) {
-      result.replaceChildren(trouble(error));
+      if (mine === latest) result.replaceChildren(trouble(error));
     } finally {
-      result.removeAttribute("aria-busy");
+      if (mine === latest) result.removeAttribute("aria-busy");
     }
   }
+
+  const settings = { label: null, view: null, layer: null, node: null };
 
   function show(views) {
     if (!views.length) return result.replaceChildren(h("p.empty", "There was no encounter in it."));
     const place = h("div");
     const open = at => {
-      const settings = { view: "graph", layer: null, node: null };
-      const shown = explain(views[at], run.asks, changes => shown.update(Object.assign(settings, changes)));
+      settings.node = null;
+      const shown = explain(views[at], run, report, changes => shown.update(Object.assign(settings, changes)));
       place.replaceChildren(shown.root);
       shown.update(settings);
     };
@@ -50,8 +67,8 @@ function askSection(main, report, run) {
   }
 
   main.append(h("section.ask", h("h2", "Ask about your own encounters"),
-    h("p.muted", "Codes as the model knows them, by kind; each list may be left out. They are sent to the server of this page and nowhere else.",
-      run.asks === "diagnosis" ? " With \"hide\": \"CODE\" you say which diagnosis is hidden." : ""), form, result));
+    h("p.muted", "Choose codes by name. They are sent to the server of this page and nowhere else.",
+      run.asks === "diagnosis" ? " In JSON, \"hide\": \"CODE\" says which diagnosis is hidden." : ""), form, result));
 }
 
 /** Complains in words about what could not even be sent. */

@@ -33,7 +33,7 @@ function lineChart(options) {
     if (points.open && points.children.length === 1) points.append((options.rows ?? pointTable)(options));
   });
   return h("figure", h("figcaption", h("h3", title), note && h("p.muted", note)), drawing,
-    legend(series.length > 1 || options.diagonal ? series.map(line => [line.name, `series-${line.look}`, line.strong]) : [], options.diagonal),
+    legend(series.length > 1 || options.diagonal ? series.filter(line => !line.intervals).map(line => [line.name, `series-${line.look}`, line.strong]) : [], options.diagonal),
     readout, points);
 }
 
@@ -53,14 +53,14 @@ function legend(names, diagonal) {
   return h("ul.legend", names.map(item), diagonal && item([diagonal, "diagonal"]));
 }
 
-function drawLines({ title, x, y, series, diagonal, bars, height = 230 }, width, readout) {
+function drawLines({ title, x, y, series, diagonal, bars, height = 240 }, width, readout) {
   const points = series.flatMap(line => line.points);
-  const [left, top, right, bottom] = [48, 10, width - 14, height - 36];
+  const [left, top, right, bottom] = [48, 26, width - 14, height - 36];
   const [x0, x1] = x.range ?? rangeOf(points.map(point => point[0]));
   const [y0, y1] = y.range ?? rangeOf(points.map(point => point[1]));
   const across = value => left + (value - x0) / (x1 - x0) * (right - left);
   const up = value => bottom - (value - y0) / (y1 - y0) * (bottom - top);
-  const yTicks = ticks(y0, y1, 4);
+  const yTicks = ticks(y0, y1, 5);
   const xTicks = x.names ? { values: x.names.map((_, i) => i) } : ticks(x0, x1, width < 300 ? 3 : 5);
   const xLabel = value => x.names ? shortened(x.names[value], 11, (right - left) / x.names.length + 10)
     : xTicks.step >= 1 ? integer(value) : value.toFixed(xTicks.digits);
@@ -69,6 +69,8 @@ function drawLines({ title, x, y, series, diagonal, bars, height = 230 }, width,
     bars?.map(({ low, high, share: size }) => s("rect.count", {
       x: across(low) + 0.5, width: Math.max(0, across(high) - across(low) - 1), y: bottom - size * (bottom - top), height: size * (bottom - top),
     })),
+    // Above its axis, where it needs no room beside the numbers and no turned head.
+    s("text.name", { x: 0, y: 12 }, y.name),
     yTicks.values.map(value => [s("path.grid", { d: `M${left} ${up(value)}H${right}` }),
       s("text", { x: left - 6, y: up(value) + 4, "text-anchor": "end" }, value.toFixed(yTicks.digits))]),
     xTicks.values.map(value => s("text", { x: across(value), y: bottom + 16, "text-anchor": anchor(value) }, xLabel(value))),
@@ -76,9 +78,18 @@ function drawLines({ title, x, y, series, diagonal, bars, height = 230 }, width,
     s("text.name", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, x.name),
     diagonal && s("path.line.diagonal", { d: `M${across(x0)} ${up(Math.max(y0, x0))}L${across(x1)} ${up(Math.min(y1, x1))}` }));
   for (const line of series) {
+    if (line.intervals) {
+      // Points of their own, each with its interval: few encounters make no line.
+      line.points.forEach(([a, b], i) => {
+        const [low, high] = line.intervals[i] ?? [];
+        if (known(low) && known(high)) drawing.append(s("path.interval", { d: `M${across(a)} ${up(low)}V${up(high)}m-3 0h6M${across(a) - 3} ${up(low)}h6` }));
+        drawing.append(s("circle.dot", { cx: across(a), cy: up(b), r: 4 }));
+      });
+      continue;
+    }
     const path = line.points.map(([a, b], i) => `${i ? "L" : "M"}${across(a).toFixed(1)} ${up(b).toFixed(1)}`).join("");
     drawing.append(s(`path.line.series-${line.look}${line.strong ? ".strong" : ""}`, { d: path }));
-    if (line.points.length <= 20) {
+    if (line.points.length <= 20 && !line.plain) {
       for (const [a, b] of line.points) drawing.append(s(`circle.point.series-${line.look}`, { cx: across(a), cy: up(b), r: line.strong ? 3 : 2 }));
     }
   }
@@ -105,7 +116,10 @@ function describe(title, series) {
   return `${title}. ${ends.join("; ")}.`;
 }
 
-/** One figure of several runs, each with its interval; what comes from the paper is a hollow diamond. */
+/** The largest number on an axis of shares that are rare: a round one. */
+const roomFor = most => [0.05, 0.1, 0.2, 0.3, 0.5].find(end => most <= end) ?? 1;
+
+/** One figure of several runs, each with its interval; what comes from the paper is a hollow diamond, the best that any model can reach a line. */
 function dotChart(title, rows) {
   const values = rows.flatMap(row => [row.value, row.low, row.high]).filter(known);
   return sized("div", width => {

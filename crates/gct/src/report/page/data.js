@@ -15,6 +15,15 @@ const FIGURES = {
   calibration_error: ["calibration error", "How far probabilities are from what happens, on average. Less is better."],
 };
 
+/** What the metrics of a threshold are called, and what they mean. */
+const AT_THRESHOLD = [
+  ["sensitivity", "sensitivity", "of those that have it, how many get an alert"],
+  ["specificity", "specificity", "of those that do not have it, how many get none"],
+  ["ppv", "PPV", "of the alerts, how many are right"],
+  ["npv", "NPV", "of those without an alert, how many do not have it"],
+  ["alerts_per_1000", "alerts per 1,000", "of 1,000 encounters, how many get an alert"],
+];
+
 const ASKS = {
   pairs: "Which nodes of an encounter are connected?",
   labels: "Is the label of the visit true?",
@@ -108,14 +117,17 @@ async function explanationOf(report, run, place) {
       return unpack(layer, bytes.subarray(start, start + cells), nodes.length);
     });
   }
-  return { ...about, nodes, layers, edges: encounter.edges, hidden: encounter.hidden, answers: encounter.answers, unknown: [] };
+  const attributions = (encounter.why ?? []).map(each => ({ ...each, changes: each.changes.map(change => ({ ...change, ...codeOf(run, change.code) })) }));
+  return { ...about, nodes, layers, attributions, edges: encounter.edges, hidden: encounter.hidden, answers: encounter.answers, unknown: [] };
 }
 
 /** The same from an explanation of the server. */
 function explained(explanation) {
   const nodes = explanation.nodes.map(node => ({ ...node, kind: KINDS.indexOf(node.kind) }));
   const layers = explanation.layers.map(layer => ({ ...layer, matrix: Float32Array.from(layer.matrix.flat(), cell => cell ?? 0) }));
-  return { ...explanation, nodes, layers, answers: explanation.answers ?? [], unknown: explanation.unknown ?? [] };
+  const change = each => ({ ...each, kind: KINDS.indexOf(each.kind) });
+  const attributions = (explanation.attributions ?? []).map(each => ({ ...each, changes: each.changes.map(change) }));
+  return { ...explanation, nodes, layers, attributions, answers: explanation.answers ?? [], unknown: explanation.unknown ?? [] };
 }
 
 function codeOf(run, code) {
@@ -132,52 +144,88 @@ function matching(run, text) {
   return found;
 }
 
-/**
- * Pairs of nodes that are connected, or that a layer connects, the strongest last. By the rules of `gct explain`: the strength of a
- * pair is the larger of what the two give each other; a true edge is missed if neither end gives the other what it gives to nodes of that
- * kind on average; what is under a hundredth of what its giver's favourite gets is too little to see. Where the model says
- * probabilities, a true edge is missed below one half.
- */
-function linksOf(view, layer) {
+/** Whether an edge between two nodes is hidden from the model: that the visit is connected with its diagnoses and its context is given. */
+function isHiddenPair(view, a, b) {
+  const kinds = [view.nodes[a].kind, view.nodes[b].kind].sort((x, y) => x - y);
+  return kinds[1] - kinds[0] === 1 && kinds[0] > 0 && kinds[1] < 4;
+}
+
+/** The true edges of an encounter, each as one number. */
+function truthOf(view) {
   const n = view.nodes.length;
-  const truth = new Set((view.edges ?? []).map(([a, b]) => Math.min(a, b) * n + Math.max(a, b)));
-  const links = [];
-  const add = (a, b, strength, mark) => {
-    const [from, to] = view.nodes[a].kind <= view.nodes[b].kind ? [a, b] : [b, a];
-    links.push({ from, to, strength, mark });
-  };
-  if (!layer) {
-    for (const edge of truth) add(Math.floor(edge / n), edge % n, 0.2, "found");
-    return links;
-  }
-  const { matrix, kind } = layer;
-  const most = new Float64Array(n);
+  return new Set((view.edges ?? []).map(([a, b]) => Math.min(a, b) * n + Math.max(a, b)));
+}
+
+/**
+ * Whether a layer names a pair: a probability of at least one half, or an end that gives the other at least what it gives to nodes of that
+ * kind on average, where it gives anything. The rule of the pictures of `gct explain`.
+ */
+function namingOf(view, { matrix, kind }) {
+  const n = view.nodes.length;
   const means = view.nodes.map((_, node) => {
     const [sums, counts] = [KINDS.map(() => 0), KINDS.map(() => 0)];
     for (let other = 0; other < n; other++) {
       const given = matrix[node * n + other];
       if (other === node || !(given > 0)) continue;
-      most[node] = Math.max(most[node], given);
       sums[view.nodes[other].kind] += given;
       counts[view.nodes[other].kind]++;
     }
     return sums.map((sum, k) => sum / Math.max(1, counts[k]));
   });
-  const given = (from, to) => known(matrix[from * n + to]) ? matrix[from * n + to] : 0;
   const enough = (from, to) => {
-    const least = kind === "probability" ? 0.5 : means[from][view.nodes[to].kind] * (1 - 1e-6);
-    return given(from, to) > 0 && given(from, to) >= least;
+    const given = matrix[from * n + to];
+    return given > 0 && given >= (kind === "probability" ? 0.5 : means[from][view.nodes[to].kind] * (1 - 1e-6));
   };
-  const seen = (from, to) => given(from, to) > 0 && given(from, to) >= 0.01 * most[from];
+  return (a, b) => enough(a, b) || enough(b, a);
+}
+
+/**
+ * What nodes give to each other in a layer, the strongest last: a link for each way, from the node that gives, never the larger or the mean
+ * of both. Probabilities are the same both ways, and one link. A true edge that is hidden from the model is found if the layer names it, or
+ * missed. What is under a hundredth of what its giver's favourite gets is too little to see.
+ */
+function linksOf(view, layer) {
+  const n = view.nodes.length;
+  const truth = truthOf(view);
+  const links = [];
+  const add = (from, to, strength, mark) => links.push({ from, to, strength, mark });
+  if (!layer) {
+    for (const edge of truth) add(Math.floor(edge / n), edge % n, 0.2, "found");
+    return links;
+  }
+  const { matrix, kind } = layer;
+  const names = namingOf(view, layer);
+  const most = view.nodes.map((_, node) => view.nodes.reduce((top, _, other) => other === node ? top : Math.max(top, matrix[node * n + other] || 0), 0));
   for (let a = 0; a < n; a++) {
     for (let b = a + 1; b < n; b++) {
-      const isTrue = truth.has(a * n + b);
-      if (!isTrue && !seen(a, b) && !seen(b, a)) continue;
-      const mark = !isTrue ? "other" : enough(a, b) || enough(b, a) ? "found" : "missed";
-      add(a, b, Math.max(given(a, b), given(b, a)), mark);
+      const isTrue = truth.has(a * n + b) && isHiddenPair(view, a, b);
+      const mark = !isTrue ? "other" : names(a, b) ? "found" : "missed";
+      for (const [from, to] of kind === "probability" ? [[a, b]] : [[a, b], [b, a]]) {
+        const given = known(matrix[from * n + to]) ? matrix[from * n + to] : 0;
+        if (isTrue || (given > 0 && given >= 0.01 * most[from])) add(from, to, given, mark);
+      }
     }
   }
   return links.sort((a, b) => a.strength - b.strength);
+}
+
+/** How well a layer names the true edges that are hidden from the model: of all pairs of codes that can be connected. */
+function findingsOf(view, layer) {
+  const n = view.nodes.length;
+  const truth = truthOf(view);
+  const names = namingOf(view, layer);
+  const sums = { pairs: 0, edges: 0, named: 0, found: 0 };
+  for (let a = 0; a < n; a++) {
+    for (let b = a + 1; b < n; b++) {
+      if (!isHiddenPair(view, a, b)) continue;
+      const [isTrue, isNamed] = [truth.has(a * n + b), names(a, b)];
+      sums.pairs++;
+      sums.edges += isTrue;
+      sums.named += isNamed;
+      sums.found += isTrue && isNamed;
+    }
+  }
+  return sums;
 }
 
 /** A bound for the width of lines and the colour of cells: attention is compared within a layer, a probability with 1. */
@@ -185,7 +233,42 @@ function strongestOf(layer, links) {
   return layer?.kind === "probability" || !layer ? 1 : links.reduce((most, link) => Math.max(most, link.strength), 0) || 1;
 }
 
-/** The layer that a view begins with: the last block, which is nearest to the answer. */
+/** The layer that a view begins with: the answer, or else the last block, which is nearest to it. */
 function defaultLayer(layers) {
-  return layers.findLast(layer => layer.kind === "attention") ?? layers.at(-1);
+  return layers.find(layer => layer.kind === "probability") ?? layers.findLast(layer => layer.kind === "attention") ?? layers.at(-1);
+}
+
+/** The facts about one label: its threshold, how good it is there, its calibration. */
+const outcomeOf = (run, name) => run.outcomes?.find(outcome => outcome.name === name) ?? null;
+
+/** The row of the thresholds at which alerts are given: the one that was chosen on validation. */
+function operatingOf(outcome) {
+  return outcome?.thresholds?.find(row => row.chosen_for) ?? null;
+}
+
+/** What a threshold was chosen for, in words: `sensitivity=0.8`. */
+function aimInWords(aim) {
+  const [name, value] = clean(aim).split("=");
+  if (name === "alerts") return `at most ${value} alerts per 1,000`;
+  return `${{ ppv: "PPV" }[name] ?? words(name)} of at least ${chance(Number(value))}`;
+}
+
+/** The bins of probabilities of a label: of about as many encounters each, or, where these are not told, of equal width. */
+function binsOf(run, outcome) {
+  const own = outcome?.calibration?.bins ?? [];
+  return own.length ? own : run.curves.find(curve => curve.name === outcome?.name)?.calibration ?? [];
+}
+
+/** Whether a probability is an alert; null where no threshold was chosen. */
+function isAlert(outcome, probability) {
+  const row = operatingOf(outcome);
+  return row && known(probability) ? probability > row.threshold : null;
+}
+
+/** Whether an answer and the truth disagree; null where one of them is not known. */
+function disagrees(run, answer) {
+  if (run.asks === "pairs" || typeof answer?.truth !== "boolean") return null;
+  if (run.asks === "diagnosis") return answer.truth === false;
+  const alert = isAlert(outcomeOf(run, answer.what), answer.probability);
+  return alert === null ? null : alert !== answer.truth;
 }

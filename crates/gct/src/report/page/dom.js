@@ -28,13 +28,30 @@ function clean(text) {
   return String(text).replace(/\s/gu, " ").replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069\u200e\u200f\ufffe\uffff]/gu, "");
 }
 
-/** A code in a text of ours: isolated, since its letters may run from right to left; whole when the mouse rests on it. */
+/** What a code is called: its description, where there is one. No name is longer than a paragraph. */
+const titleOf = (code, description) => {
+  const name = clean(description || code);
+  return name.length > 200 ? `${name.slice(0, 120)}…${name.slice(-60)}` : name;
+};
+
+/** Whether a code says something beside its description. */
+const hasTitle = (code, description) => Boolean(description) && description !== code;
+
+/** A code in a text of ours, by its name: isolated, since its letters may run from right to left; whole when the mouse rests on it. */
 function named(code, description) {
-  return h("bdi", { title: whole(code, description) }, clean(code));
+  return h("bdi", { title: whole(code, description) }, titleOf(code, description));
 }
 
+/** The name, and the code in small beside it, as in lists and tables. */
+function labelled(code, description) {
+  return h("span.name", h("bdi", titleOf(code, description)), hasTitle(code, description) && [" ", h("bdi.code", clean(code))]);
+}
+
+/** The same for one that comes with its own keys. */
+const labelledNode = node => labelled(node.code, node.description);
+
 function whole(code, description) {
-  return description && description !== code ? `${clean(code)}: ${clean(description)}` : clean(code);
+  return hasTitle(code, description) ? `${clean(description)} (${clean(code)})` : clean(code);
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -61,6 +78,58 @@ function shortened(text, size, room) {
   return cut(fits);
 }
 
+/** How many characters two texts have in common at their beginning. */
+function common(a, b) {
+  let at = 0;
+  while (at < a.length && at < b.length && a[at] === b[at]) at++;
+  return at;
+}
+
+/**
+ * Texts in this much room, so that those that differ still differ: of texts that would be cut to the same, what they have in common at
+ * their beginning makes room for what tells them apart. `also` are texts to add where even that does not help, such as codes.
+ */
+function distinct(texts, also, size, room) {
+  const cut = texts.map(text => shortened(text, size, room));
+  const alike = () => {
+    const groups = new Map();
+    cut.forEach((text, at) => groups.set(text, [...groups.get(text) ?? [], at]));
+    return [...groups.values()].filter(group => new Set(group.map(at => texts[at])).size > 1);
+  };
+  for (const group of alike()) {
+    const sorted = group.map(at => Array.from(clean(texts[at]).slice(0, 400))).sort((a, b) => a.join("") < b.join("") ? -1 : 1);
+    const shared = common(sorted[0], sorted.at(-1));
+    for (const at of group) {
+      const letters = Array.from(clean(texts[at]).slice(0, 400));
+      const head = letters.slice(0, Math.min(shared, 6)).join("").trimEnd() + "…";
+      const tail = letters.slice(Math.max(0, shared - 2)).join("").trimStart();
+      cut[at] = head + shortened(tail, size, Math.max(20, room - textWidth(head, size)));
+    }
+  }
+  for (const group of alike()) {
+    for (const at of group) {
+      const own = ` ${shortened(also[at], size, room * 0.5)}`;
+      cut[at] = shortened(texts[at], size, room - textWidth(own, size)) + own;
+    }
+  }
+  return cut;
+}
+
+/** A text in at most so many lines of this width, broken between words; the last line is cut in its middle if it is too long. */
+function wrapped(text, size, room, lines) {
+  const pieces = clean(text).slice(0, 400).split(/(?<=[\s,/-])/u);
+  const rows = [];
+  while (pieces.length && rows.length < lines - 1) {
+    let row = pieces[0], taken = 1;
+    while (taken < pieces.length && textWidth((row + pieces[taken]).trimEnd(), size) <= room) row += pieces[taken++];
+    if (textWidth(row.trimEnd(), size) > room) break;
+    pieces.splice(0, taken);
+    rows.push(row.trim());
+  }
+  const rest = pieces.join("").trim();
+  return rest ? [...rows, shortened(rest, size, room)] : rows;
+}
+
 const DASH = "–";
 const known = value => typeof value === "number" && Number.isFinite(value);
 const figure = (value, digits = 4) => known(value) ? value.toFixed(digits) : DASH;
@@ -73,6 +142,26 @@ function share(value) {
   if (value >= 0.0995) return value.toFixed(2);
   return value < 0.001 ? "< 0.001" : value.toFixed(3);
 }
+
+/** The sign stays on the line of its number. */
+const PERCENT = "\u00a0%";
+
+/** A probability for people, in percent: as many digits as tell it apart from never and always. */
+function chance(value) {
+  if (!known(value)) return DASH;
+  const percent = 100 * value;
+  if (percent === 0 || percent === 100) return `${percent}${PERCENT}`;
+  if (percent < 0.001) return `<0.001${PERCENT}`;
+  if (percent > 99.999) return `>99.999${PERCENT}`;
+  if (percent < 0.1) return `${Number(percent.toPrecision(1))}${PERCENT}`;
+  if (percent < 1) return `${percent.toFixed(2)}${PERCENT}`;
+  // Near to certainty the distance from it counts.
+  const missing = 100 - percent;
+  return `${percent.toFixed(missing < 0.01 ? 3 : missing < 0.1 ? 2 : 1)}${PERCENT}`;
+}
+
+/** The ends of an interval of such shares. */
+const chances = interval => interval?.every(known) ? `${chance(interval[0]).replace(PERCENT, "")} to ${chance(interval[1])}` : null;
 
 /** A count of encounters; where it, or what is left beside it, is so small that someone could be recognised, the report does not tell it. */
 function count(value, least) {
@@ -147,6 +236,12 @@ function table(caption, columns, rows, attributes = {}) {
       ? h("th", { scope: "row" }, column.cell(row)) : h(column.number ? "td.number" : "td", column.cell(row))));
   return h("div.scroll", columns.length > 4 && { tabindex: 0, role: "region", "aria-label": caption },
     h("table", attributes, h("caption", caption), h("thead", head), h("tbody", rows.map(line))));
+}
+
+/** Paragraphs under a heading, as a part of a page. */
+function part(name, title, ...content) {
+  const id = `part-${part.made = (part.made ?? 0) + 1}`;
+  return h(`section.${name}`, { "aria-labelledby": id }, h("h3", { id }, title), ...content);
 }
 
 /** A bar as long as a share, for cells of tables. */

@@ -2,17 +2,27 @@
 
 const ROW = 34;
 
+/** Why an encounter is on the page: the report holds the first ones, and some of those that a reader wants to see. */
+const REASONS = { first: "first ones", risk: "highest risk", positive: "truly yes", loss: "worst losses" };
+
 /** A list in which `pick(place, replace)` hears which encounter was chosen, by its place in the run. */
 function encounterList(run, pick) {
   let order = run.encounters.map((_, place) => place);
-  let chosen = 0, sort = { key: "number", down: false };
+  const isLabel = run.asks === "labels";
+  // What is most at risk comes first where there is a risk.
+  let chosen = 0, sort = isLabel ? { key: "probability", down: true } : { key: "number", down: false }, reason = "";
   const probability = encounter => encounter.answers[0]?.probability;
+  const truth = encounter => encounter.answers[0]?.truth;
   const keys = {
     number: ["number", encounter => encounter.number],
     codes: ["codes", encounter => encounter.codes.length],
     probability: ["prob.", probability],
+    ...isLabel && { truth: ["truth", encounter => typeof truth(encounter) === "boolean" ? Number(truth(encounter)) : null] },
     loss: ["loss", encounter => encounter.loss],
   };
+  const reasons = Object.entries(REASONS).filter(([name]) => run.encounters.some(encounter => encounter.chosen?.includes(name)));
+  const filter = h("select", { "aria-label": "Which encounters", change: () => { reason = filter.value; arrange(); } },
+    h("option", { value: "" }, "all that are here"), reasons.map(([name, text]) => h("option", { value: name }, text)));
   const search = h("input", { type: "search", placeholder: "code, description or number", "aria-label": "Search encounters", input: arrange });
   const heads = Object.entries(keys).map(([key, [name]]) => h("button", { type: "button", "data-key": key, title: `Sort by ${key}`, click: () => {
     sort = { key, down: sort.key === key ? !sort.down : key !== "number" };
@@ -28,7 +38,8 @@ function encounterList(run, pick) {
     const called = encounter => String(encounter.number) === text || encounter.id?.toLowerCase() === text.toLowerCase();
     const wanted = encounter => called(encounter) || encounter.codes.some(code => codes.has(code)) ||
       encounter.id?.toLowerCase().includes(text.toLowerCase());
-    order = run.encounters.flatMap((encounter, place) => !codes || wanted(encounter) ? [place] : []);
+    const isShown = encounter => (!reason || encounter.chosen?.includes(reason)) && (!codes || wanted(encounter));
+    order = run.encounters.flatMap((encounter, place) => isShown(encounter) ? [place] : []);
     const value = place => keys[sort.key][1](run.encounters[place]);
     const first = place => text !== "" && called(run.encounters[place]);
     // The encounter of just this number comes first; what is not known comes last, whichever way the rest is sorted.
@@ -39,7 +50,7 @@ function encounterList(run, pick) {
       head.setAttribute("aria-pressed", own);
       head.dataset.arrow = own ? (sort.down ? "▼" : "▲") : "";
     }
-    found.textContent = text ? `${integer(order.length)} of ${integer(run.encounters.length)} encounters` : `${integer(order.length)} encounters`;
+    found.textContent = text || reason ? `${integer(order.length)} of ${integer(run.encounters.length)} encounters` : `${integer(order.length)} encounters`;
     box.scrollTop = 0;
     paint();
   }
@@ -56,13 +67,17 @@ function encounterList(run, pick) {
 
   function row(place, at) {
     const encounter = run.encounters[place];
-    const mark = { true: " ✓", false: " ✗" }[run.asks === "pairs" ? null : encounter.answers[0]?.truth] ?? "";
+    const answer = encounter.answers[0];
+    const word = typeof answer?.truth === "boolean" ? (answer.truth ? "yes" : "no") : DASH;
+    const wrong = disagrees(run, answer);
+    const mark = wrong && h("span.wrong", { title: "The answer and the truth disagree." }, "≠ ");
     const element = h("div.row", {
       role: "option", id: `encounter-${place}`, title: encounter.id ? clean(encounter.id) : null, click: () => pick(place, false),
       "aria-selected": place === chosen, "aria-setsize": order.length, "aria-posinset": at + 1,
     },
     h("span", encounter.id ? [integer(encounter.number), h("bdi.muted", ` ${clean(encounter.id)}`)] : integer(encounter.number)),
-    h("span", integer(encounter.codes.length)), h("span", share(probability(encounter)) + mark), h("span", figure(encounter.loss, 3)));
+    h("span", integer(encounter.codes.length)), h("span", isLabel ? "" : mark, chance(probability(encounter))),
+    isLabel && h("span", mark, word), h("span", figure(encounter.loss, 3)));
     element.style.top = `${at * ROW}px`;
     return element;
   }
@@ -87,12 +102,13 @@ function encounterList(run, pick) {
   const beside = step => { const at = order.indexOf(chosen) + step; if (order[at] !== undefined) pick(order[at], false); };
   const note = {
     pairs: "Probability: of the pair of codes that the model is surest of.",
-    diagnosis: "Probability: of the best guess. ✓ it is right, ✗ it is wrong.",
-    labels: "✓ truly yes, ✗ truly no.",
+    diagnosis: "Probability: of the best guess. ≠: it is not the hidden diagnosis.",
+    labels: "≠: answer and truth disagree at the threshold.",
   }[run.asks];
-  const root = h("div.list", search, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box, h("p.muted", note));
+  const mixed = reasons.length > 1 ? " A mix of the first encounters and of remarkable ones: shares in this list say nothing." : "";
+  const root = h(`div.list${isLabel ? ".five" : ""}`, search, reasons.length > 1 && filter, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box, h("p.muted", note, mixed));
   arrange();
-  return { root, choose, beside };
+  return { root, choose, beside, first: () => order[0] ?? 0 };
 }
 
 function encountersSection(main, report, run, go) {
@@ -113,7 +129,7 @@ function encountersSection(main, report, run, go) {
     try {
       const view = await explanationOf(report, run, next);
       if (mine !== asked) return;
-      shown = explain(view, run.asks, changes => go(changes, !("node" in changes)));
+      shown = explain(view, run, report, changes => go(changes, !("node" in changes)));
       detail.replaceChildren(heading(view), shown.root);
       shown.update(go.state);
     } catch (error) {
@@ -124,8 +140,9 @@ function encountersSection(main, report, run, go) {
   }
 
   function heading(view) {
+    const reasons = (run.encounters[place].chosen ?? []).map(reason => REASONS[reason]).filter(Boolean);
     const facts = [`${integer(view.nodes.length - 1)} codes`, known(view.loss) && `loss ${figure(view.loss, 3)}`,
-      view.edges && `${view.edges.length} true edges`].filter(Boolean);
+      reasons.length && !reasons.includes(REASONS.first) && `shown for: ${reasons.join(", ")}`].filter(Boolean);
     const step = (by, name) => h("button", { type: "button", click: () => list.beside(by) }, name);
     return h("div.title", h("h2", `Encounter ${integer(view.number)}`, view.id ? h("bdi.muted", ` ${clean(view.id)}`) : null),
       h("p.muted", facts.join(", ")), h("div.step", step(-1, "Previous"), step(1, "Next")));
@@ -133,7 +150,7 @@ function encountersSection(main, report, run, go) {
 
   return state => {
     const wanted = run.encounters.findIndex(encounter => encounter.number === state.encounter);
-    const next = Math.max(0, wanted);
+    const next = wanted >= 0 ? wanted : list.first();
     list.choose(next);
     if (next !== place) open(next);
     else shown?.update(state);

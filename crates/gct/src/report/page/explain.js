@@ -1,14 +1,48 @@
-// What a model makes of one encounter: its answers, and its layers as graph, heat map or bars.
+// What a model makes of one encounter: the answer, why, what was in it, where the model looked, and how good such answers are.
 
-const VIEWS = [["graph", "Graph"], ["heat", "Heat map"], ["bars", "Bars"]];
+const VIEWS = [["graph", "Graph"], ["list", "List"], ["heat", "Heat map"], ["bars", "Bars"]];
+
+/** A graph needs room; below this width a list says the same. */
+const GRAPH_ROOM = 560;
 
 /**
- * The views of one explanation. `settings` are {layer, view, node}, and `change` hears what the reader changes of them; `update` shows
- * other settings of the same explanation.
+ * All that is said of one explanation. `settings` are {label, layer, view, node}, and `change` hears what the reader changes of them;
+ * `update` shows other settings of the same explanation.
  */
-function explain(view, asks, change) {
-  let settings = {}, drawn = null, layer, least = 0;
+function explain(view, run, report, change) {
   const root = h("div.explain");
+  const labels = run.asks === "labels" && view.answers.length > 1 ? labelChoice(view, change) : null;
+  const answer = h("div"), why = h("div"), alike = h("div");
+  const look = lookPart(view, run, change);
+  root.append(...unknownCodes(view), ...labels ? [labels.root] : [], answer, why, contentsPart(view), look.root, alike);
+  let shown;
+
+  function update(settings) {
+    const what = (view.answers.find(each => each.what === settings.label) ?? view.answers[0])?.what;
+    if (what !== shown || !answer.firstChild) {
+      shown = what;
+      labels?.choose(what);
+      const put = (place, content) => place.replaceChildren(...content ? [content] : []);
+      put(answer, answerPart(view, run, what));
+      put(why, whyPart(view, run, what));
+      put(alike, alikePart(view, run, report, what));
+    }
+    look.update(settings);
+  }
+
+  return { root, update };
+}
+
+/** The labels of a run that has several, each with its probability. */
+function labelChoice(view, change) {
+  const select = h("select", { change: () => change({ label: select.value }) },
+    view.answers.map(each => h("option", { value: each.what }, `${clean(each.what)}: ${chance(each.probability)}`)));
+  return { root: h("p.controls", h("label", "Label ", select)), choose: what => { select.value = what; } };
+}
+
+/** The layers of a model over the nodes of an encounter: as a graph, a list, a heat map or bars. */
+function lookPart(view, run, change) {
+  let settings = {}, drawn = null, layer, least = 0;
   const readout = h("p.readout", { role: "status" });
   const pane = h("div.pane"), aside = h("div.aside");
   const names = view.layers.map(each => [each.name, clean(each.name)]);
@@ -16,18 +50,19 @@ function explain(view, asks, change) {
   const views = choice("View", VIEWS, null, name => change({ view: name }));
   const hidden = h("output", "0");
   const slider = h("input", { type: "range", min: 0, max: 100, value: 0, input: () => { least = (slider.value / 100) ** 2; threshold(); } });
-  const option = node => h("option", { value: node }, shortened(labelOf(view, node), 13, 260));
+  const option = node => h("option", { value: node }, shortened(whole(view.nodes[node].code, view.nodes[node].description), 13, 320));
   const codes = h("select", { change: () => change({ node: codes.value === "" ? null : Number(codes.value) }) },
     h("option", { value: "" }, "all codes"), IN_ORDER.map(kind => {
       const nodes = view.nodes.flatMap((node, place) => node.kind === kind ? [place] : []);
       return nodes.length ? h("optgroup", { label: HEADINGS[kind] }, nodes.map(option)) : null;
     }));
   const sliderField = h("label.slider", "Hide links below ", hidden, slider);
-  root.append(answers(view, asks), ...unknownCodes(view), view.layers.length
-    ? h("div.controls", layers, views, h("label", "Look at ", codes), sliderField)
-    : h("p.empty", "This model does not mix nodes, so there is no attention to show. ",
-      view.edges ? "These are the codes of the encounter and its true edges." : "These are the codes of the encounter."),
-  readout, h("div.stage", pane, aside));
+  const root = part("look", run.asks === "pairs" ? "What the model connects, and where it looked" : "Where the model looked",
+    run.asks !== "pairs" && view.layers.length > 0 && h("p.muted", "Attention is how much a code takes from others on the way to the answer. It is not the reason for the answer: a code that is looked at may change nothing."),
+    view.layers.length ? h("div.controls", layers, views, h("label", "Look at ", codes), sliderField)
+      : h("p.muted", "This model does not mix nodes, so there is no attention to show. ",
+        view.edges ? "These are the codes of the encounter and its true edges." : "These are the codes of the encounter."),
+    readout, h("div.stage", pane, aside));
 
   const isPinned = () => typeof settings.node === "number" && settings.node < view.nodes.length;
   const pinned = () => isPinned() ? settings.node : null;
@@ -48,19 +83,19 @@ function explain(view, asks, change) {
     if (drawn?.kind === "bars") return;
     // It may grow but not shrink: a page that became shorter would scroll, and take the node away from under the mouse.
     aside.style.minHeight = `${aside.offsetHeight}px`;
-    aside.replaceChildren(shown === null ? strongest(view, asks, layer) : given(view, layer, shown));
+    aside.replaceChildren(shown === null ? (drawn?.kind === "list" ? "" : strongest(view, run, layer, 10)) : given(view, layer, shown));
   }
 
   function sentence(node) {
     const { kind, code, description } = view.nodes[node];
-    const about = [h("strong", h("bdi", kind ? clean(code) : "the visit")), kind ? ` (${KINDS[kind]})` : "",
-      description && description !== code ? h("bdi", ` ${clean(description)}`) : "", node === view.hidden ? ", hidden from the model" : ""];
+    const about = [h("strong", h("bdi", kind ? titleOf(code, description) : "the visit")),
+      kind ? [" (", KINDS[kind], hasTitle(code, description) ? [", ", h("bdi", clean(code))] : "", ")"] : "", node === view.hidden ? ", hidden from the model" : ""].flat(2);
     if (!layer) return about;
     const [gives, gets] = [favourite((n, other) => layer.matrix[node * n + other]), favourite((n, other) => layer.matrix[other * n + node])];
-    const part = (verb, [other, value]) => other === null ? []
+    const phrase = (verb, [other, value]) => other === null ? []
       : [verb, named(view.nodes[other].code, view.nodes[other].description), ` ${share(value)}`];
-    return layer.kind === "probability" ? [...about, ...part(": most probably connected with ", gives), "."]
-      : [...about, ...part(": gives most to ", gives), ...part("; gets most from ", gets), "."];
+    return layer.kind === "probability" ? [...about, ...phrase(": most probably connected with ", gives), "."]
+      : [...about, ...phrase(": gives most to ", gives), ...phrase("; gets most from ", gets), "."];
 
     function favourite(value) {
       const n = view.nodes.length;
@@ -81,8 +116,8 @@ function explain(view, asks, change) {
 
   function draw() {
     // On paper, where there are no buttons, this says which layer it is.
-    const title = () => h("h3", layer.kind === "probability"
-      ? "Which nodes the model takes for connected" : `Who attends to whom: ${clean(layer.name)}`);
+    const title = () => h("h4", layer.kind === "probability"
+      ? "Which nodes the model takes for connected" : `What nodes give to each other: ${clean(layer.name)}`);
     const pick = node => change({ node: node === settings.node ? null : node });
     drawn = null;
     aside.style.minHeight = "";
@@ -95,6 +130,9 @@ function explain(view, asks, change) {
     } else if (settings.view === "heat" && layer) {
       drawn = { kind: "heat" };
       pane.replaceChildren(title(), sized("div.heat", width => heatMap(view, layer, width, { look: lookAtCell, pick })));
+    } else if (settings.view === "list" && layer) {
+      drawn = { kind: "list" };
+      pane.replaceChildren(title(), strongest(view, run, layer, 30), h("p.muted", edgesInWords(view, layer)));
     } else {
       const place = h("p.muted");
       const legendPlace = h("div");
@@ -106,14 +144,14 @@ function explain(view, asks, change) {
         return drawn.svg;
       }), place, h("p.muted", edgesInWords(view, layer)));
     }
-    sliderField.hidden = settings.view === "heat" || settings.view === "bars" || !layer;
-    // A large matrix needs the room beside it.
-    root.classList.toggle("wide", drawn?.kind === "bars" || (drawn?.kind === "heat" && view.nodes.length > 50));
+    sliderField.hidden = settings.view !== "graph" || !layer;
   }
 
   function update(next) {
     const before = settings;
-    settings = { ...next, view: VIEWS.some(([name]) => name === next.view) ? next.view : "graph" };
+    const isNarrow = document.documentElement.clientWidth <= GRAPH_ROOM && view.layers.length > 0;
+    const wanted = VIEWS.some(([name]) => name === next.view) ? next.view : "graph";
+    settings = { ...next, view: isNarrow && wanted === "graph" ? "list" : wanted };
     const chosen = view.layers.find(each => each.name === settings.layer) ?? defaultLayer(view.layers);
     const same = drawn && chosen === layer && before.view === settings.view && settings.view !== "bars";
     layer = chosen;
@@ -127,32 +165,15 @@ function explain(view, asks, change) {
   return { root, update };
 }
 
-/** How many true edges the layer finds. */
+/** How many of the hidden edges the layer finds, and how many of the pairs that it names are edges. */
 function edgesInWords(view, layer) {
   if (!layer) return "";
   if (!view.edges) return "Which codes are truly connected is not known here.";
-  const links = linksOf(view, layer);
-  const of = mark => links.filter(link => link.mark === mark).length;
-  return `${of("found")} true edges found, ${of("missed")} missed: ` + (layer.kind === "probability"
-    ? "the model gives them a probability below one half." : "neither end gives the other what it gives to nodes of that kind on average.");
-}
-
-/** What the model says, and what is true. */
-function answers(view, asks) {
-  if (!view.answers.length) return h("p.muted", asks === "pairs" ? "The model finds no connected pair of codes." : "The model gives no answer.");
-  const [what, truth, words] = {
-    labels: ["label", "truth", ["yes", "no"]],
-    diagnosis: ["guess of the hidden diagnosis", "truth", ["right", "wrong"]],
-    pairs: ["pair found", "truly connected", ["yes", "no"]],
-  }[asks] ?? ["answer", "truth", ["yes", "no"]];
-  const verdict = answer => answer.truth === true ? h("span.yes", "✓ ", words[0]) : answer.truth === false ? h("span.no", "✗ ", words[1]) : DASH;
-  const rows = (from, to) => table("What the model says", [
-    { name: what, cell: answer => h("bdi", { title: clean(answer.what) }, shortened(answer.what, 14, 420)) },
-    { name: "probability", number: true, cell: answer => [bar(answer.probability), share(answer.probability)] },
-    { name: truth, cell: verdict },
-  ], view.answers.slice(from, to), { class: "answers" });
-  const few = 5;
-  return h("div", rows(0, few), view.answers.length > few && h("details", h("summary", `${view.answers.length - few} more`), rows(few)));
+  const { pairs, edges, named, found } = findingsOf(view, layer);
+  const rule = layer.kind === "probability" ? "a probability of at least one half" : "an end that gives the other its average share or more";
+  const portion = (some, all) => all ? (some / all).toFixed(2) : DASH;
+  return `Of ${integer(edges)} true edges between codes ${integer(found)} are found, by ${rule}: recall ${portion(found, edges)}. Of the ${integer(named)} pairs that pass this rule `
+    + `${integer(found)} are true: precision ${portion(found, named)}, where ${portion(edges, pairs)} of all ${integer(pairs)} pairs are true. Edges of the visit are given and not counted.`;
 }
 
 function unknownCodes(view) {
@@ -162,38 +183,41 @@ function unknownCodes(view) {
 }
 
 /** The strongest links of a layer by name. That the visit is connected with its diagnoses and its context is certain, and no news where pairs are asked for. */
-function strongest(view, asks, layer) {
+function strongest(view, run, layer, most) {
   if (!layer) return h("div");
-  const news = link => asks !== "pairs" || view.nodes[link.from].kind !== 0;
-  const links = linksOf(view, layer).filter(link => link.strength > 0 && news(link)).slice(-15).reverse();
-  return table("Strongest links", [
-    { name: "between", cell: ({ from, to }) => [short(view, from), " – ", short(view, to)] },
-    { name: layer.kind === "probability" ? "probability" : "attention", number: true, cell: link => share(link.strength) },
-    ...view.edges ? [{ name: "true", cell: link => link.mark === "other" ? "no" : h("span.true-mark", "● yes") }] : [],
-  ], links, { class: "small" });
+  const news = link => run.asks !== "pairs" || (view.nodes[link.from].kind !== 0 && view.nodes[link.to].kind !== 0);
+  const links = linksOf(view, layer).filter(link => link.strength > 0 && news(link)).slice(-most).reverse();
+  if (!links.length) return h("p.muted", "No node gives anything to another.");
+  const mutual = layer.kind === "probability";
+  const truth = truthOf(view);
+  return table(mutual ? "Most probable connections" : "Strongest attention", [
+    { name: mutual ? "between" : "from", cell: ({ from }) => inShort(view, from) },
+    { name: mutual ? "and" : "to", cell: ({ to }) => inShort(view, to) },
+    { name: mutual ? "probability" : "attention", number: true, cell: link => share(link.strength) },
+    ...view.edges ? [{ name: "true edge", cell: link => truth.has(Math.min(link.from, link.to) * view.nodes.length + Math.max(link.from, link.to)) ? h("span.true-mark", "● yes") : "no" }] : [],
+  ], links, { class: "small links-of-encounter" });
 }
 
-function short(view, node) {
-  const { code, description } = view.nodes[node];
-  return h("bdi", { title: whole(code, description) }, shortened(labelOf(view, node), 13, 96));
+/** A node in a table. */
+function inShort(view, node) {
+  return node ? labelledNode(view.nodes[node]) : "the visit";
 }
 
 /** What a node gives to others and gets from them. */
 function given(view, layer, node) {
   const n = view.nodes.length;
-  const { code, description } = view.nodes[node];
-  const about = h("p", h("strong", h("bdi", clean(code))), description && description !== code ? h("bdi", ` ${clean(description)}`) : null);
+  const about = h("p", h("strong", inShort(view, node)));
   if (!layer) return h("div.whole", about);
   const isTrue = new Set((view.edges ?? []).flatMap(([a, b]) => a === node ? [b] : b === node ? [a] : []));
   const both = other => [layer.matrix[node * n + other], layer.matrix[other * n + node]];
   const rows = view.nodes.map((_, other) => other).filter(other => other !== node && Math.max(...both(other)) > 0)
-    .sort((a, b) => Math.max(...both(b)) - Math.max(...both(a))).slice(0, 15);
+    .sort((a, b) => both(b)[0] - both(a)[0] || both(b)[1] - both(a)[1]).slice(0, 15);
   const columns = layer.kind === "probability" ? [{ name: "probability", number: true, cell: other => share(both(other)[0]) }] : [
     { name: "gives", number: true, cell: other => share(both(other)[0]) },
     { name: "gets", number: true, cell: other => share(both(other)[1]) },
   ];
   return h("div.whole", about, rows.length ? table(layer.kind === "probability" ? "Connected with" : "Attention to and from others",
-    [{ name: "other", cell: other => short(view, other) }, ...columns,
-      ...view.edges ? [{ name: "true", cell: other => isTrue.has(other) ? h("span.true-mark", "● yes") : "no" }] : []], rows, { class: "small" })
+    [{ name: "other", cell: other => inShort(view, other) }, ...columns,
+      ...view.edges ? [{ name: "true edge", cell: other => isTrue.has(other) ? h("span.true-mark", "● yes") : "no" }] : []], rows, { class: "small" })
     : h("p.muted", "It gives nothing to others and gets nothing from them."));
 }

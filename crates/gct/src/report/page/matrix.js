@@ -9,8 +9,8 @@ function rgb(name) {
 /** Draws the matrix; `look({from, to} or null)` hears which cell is pointed at, `pick(node)` which row was chosen. */
 function heatMap(view, layer, width, { look, pick }) {
   const n = view.nodes.length;
-  const labels = Math.max(...view.nodes.map((_, node) => textWidth(labelOf(view, node).slice(0, 40), 10)));
-  const room = Math.min(labels, 110, width * 0.2);
+  const labels = Math.max(...view.nodes.map((_, node) => textWidth(labelOf(view, node).slice(0, 60), 10)));
+  const room = Math.min(labels, 150, width * 0.2);
   const roomy = Math.floor((width - room - 12) / n) >= 11;
   const margin = roomy ? Math.ceil(room) + 10 : 22;
   // Whole cells where they are large; where they are small, any size that fills the room.
@@ -24,6 +24,7 @@ function heatMap(view, layer, width, { look, pick }) {
   const [paper, deep, truth, text, pale] = ["--heat-0", "--heat-1", "--truth", "--ink", "--pale"].map(rgb);
   const css = colour => `rgb(${colour.join(",")})`;
   const top = layer.kind === "probability" ? 1 : layer.matrix.reduce((most, value) => Math.max(most, value || 0), 0) || 1;
+  const names = roomy ? distinct(view.nodes.map((_, node) => labelOf(view, node)), view.nodes.map(node => node.code), 10, margin - 10) : [];
   let at = null;
 
   // The root shows what is little: most cells of a large encounter are.
@@ -59,7 +60,7 @@ function heatMap(view, layer, width, { look, pick }) {
       }
       ink.fillStyle = css(text);
       if (roomy) {
-        const label = shortened(labelOf(view, i), 10, margin - 10);
+        const label = names[i];
         written(label, margin - 6, middle + 3.5, 0, "right");
         written(label, middle + 3.5, margin - 6, -Math.PI / 2, "left");
       } else if (first) {
@@ -138,6 +139,8 @@ function bars(view, node) {
   if (!rows.length) return h("p.empty", "This node attends to nothing.");
   const header = h("tr", h("th", { scope: "col" }, "gives to"), layers.map((layer, l) =>
     h("th", { scope: "col" }, clean(layer.name), h("small", layer.kind === "probability" ? "probability, to 1" : `to ${share(tops[l])}`))));
+  const cut = distinct(rows.map(other => labelOf(view, other)), rows.map(other => view.nodes[other].code), 14, 230);
+  const names = new Map(rows.map((other, at) => [other, cut[at]]));
   const line = other => {
     const { code, description, kind } = view.nodes[other];
     const own = other === node;
@@ -145,11 +148,11 @@ function bars(view, node) {
     const cell = (layer, l) => h("td", bar(given(layer, other) / tops[l], isTrue(other) ? "true" : `kind-${kind}`),
       h("span.number", share(given(layer, other))));
     return h("tr", { class: own ? "own" : null },
-      h("th", { scope: "row" }, h("bdi", { title: whole(code, description) }, shortened(labelOf(view, other), 14, 150)), mark), layers.map(cell));
+      h("th", { scope: "row" }, h("bdi", { title: whole(code, description) }, names.get(other)), mark), layers.map(cell));
   };
   const groups = IN_ORDER.map(kind => rows.filter(other => view.nodes[other].kind === kind)).filter(group => group.length);
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "bars" }, h("table.bars",
-    h("caption", "What ", named(view.nodes[node].code, view.nodes[node].description), " attends to"), h("thead", header),
+    h("caption", "What ", node ? named(view.nodes[node].code, view.nodes[node].description) : "the visit", " attends to"), h("thead", header),
     groups.map(group => h("tbody",
       h("tr.group", h("th", { colspan: layers.length + 1, scope: "rowgroup" }, HEADINGS[view.nodes[group[0]].kind])), group.map(line)))));
 }

@@ -16,19 +16,42 @@ function overviewSection(main, report, run) {
       data.learned_from && !data.warning ? `; ${integer(data.learned_from)} of subjects that the run learned from were left out` : "")]],
   ];
   if (data.warning) facts.unshift(["Warning", h("strong.warning", clean(data.warning))]);
+  facts.push(["Intended use", intendedUse(report, run)]);
   main.append(h("section", h("h2", h("bdi", clean(run.name))), h("div.columns",
     h("dl.facts", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))), h("div", figuresTable(run)))));
-  main.append(comparison(report, run), learning(report, run), curves(report, run), settings(report));
+  main.append(...[outcomesSection(report, run), comparison(report, run), learning(report, run), curves(report, run), settings(report), provenance(report, run)].filter(Boolean));
+}
+
+/** For whom this is, and what it was made from. */
+function intendedUse(report, run) {
+  const source = clean(run.data.source) === "synthetic" ? "made-up data" : `${clean(run.data.source)} records`;
+  return ["Research. Not a medical device, and not to be used for decisions about patients.",
+    h("span.muted", `It learned from ${count(run.data.training, report.min_cell)} encounters of ${source}; how it does elsewhere is not known.`)];
+}
+
+/** Where the numbers come from, so that they can be had again. */
+function provenance(report, run) {
+  const made = report.made ?? {};
+  const facts = [
+    ["Page", [[clean(report.program), made.date && `on ${clean(made.date)}`].filter(Boolean).join(", "), made.command && h("span.muted", h("code", clean(made.command)))]],
+    ["Run", [h("bdi", clean(run.name)), run.program && h("span.muted", `trained by ${clean(run.program)}`)]],
+    ["Learned from", run.data.sha256 && [`${clean(run.data.source)} data`, h("span.muted", "SHA-256 ", h("code", clean(run.data.sha256)))]],
+    ["Probabilities", run.calibration && clean(run.calibration)],
+  ].filter(([, text]) => text);
+  return h("section", h("h2", "Provenance"), h("dl.facts.wide", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))));
 }
 
 function figuresTable(run) {
+  // The data were made up, so it is known how good the best of all models would be.
+  const ceilings = new Map((run.ceiling ?? []).map(({ figure: name, value }) => [name, value]));
   // What a figure means is said once, not for each label again.
   const rows = run.figures.map(entry => ({ ...entry, meaning: FIGURES[entry.name]?.[1] }));
   for (const label of run.labels ?? []) rows.push({ group: h("bdi", clean(label.name)) }, ...label.figures);
   return table("Metrics", [
     { name: "metric", cell: row => [figureName(row.name), row.meaning && h("span.muted.what", row.meaning)] },
     { name: "value, 95 % interval", number: true,
-      cell: row => [h("strong", figure(row.value)), known(row.low) && known(row.high) && h("span.muted.what", interval(row))] },
+      cell: row => [h("strong", figure(row.value)), known(row.low) && known(row.high) && h("span.muted.what", interval(row)),
+        known(ceilings.get(row.name)) && row.meaning && h("span.muted.what", `at best about ${figure(ceilings.get(row.name), 3)}`)] },
   ], rows, { class: "figures" });
 }
 
@@ -142,8 +165,7 @@ function curves(report, run) {
     });
     const own = run.curves.find(each => each.name === name);
     const series = key => lines.map(({ each, look, strong, curve }) => ({ name: each.name, look, strong, points: curve[key] }));
-    const bins = own.calibration ?? [];
-    const most = Math.max(1, ...bins.map(bin => bin.count ?? 0));
+    const hasOutcome = outcomeOf(run, name) !== null;
     place.replaceChildren(
       lineChart({ title: "Precision and recall",
         note: "Of the pairs or cases that it calls true, how many are (precision); of the true ones, how many it finds (recall). " +
@@ -152,16 +174,7 @@ function curves(report, run) {
       lineChart({ title: "ROC", note: "True ones found, against false ones called true, as the threshold falls.",
         x: { name: "false positive rate", range: [0, 1] }, y: { name: "true positive rate", range: [0, 1] },
         series: series("roc"), diagonal: "guessing" }),
-      lineChart({ title: "Calibration", note: "How often it happens when the model says so. Grey bars: how many fall into each bin.",
-        x: { name: "the model says", range: [0, 1] }, y: { name: "it happens", range: [0, 1] }, diagonal: "perfect",
-        series: [{ name: run.name, look: report.runs.indexOf(run) % 6, strong: true,
-          points: bins.filter(bin => known(bin.said) && known(bin.happened)).map(bin => [bin.said, bin.happened]) }],
-        bars: bins.map(bin => ({ low: bin.low, high: bin.high, share: 0.5 * (bin.count ?? 0) / most })),
-        rows: () => table("Bins of the calibration", [
-          { name: "probability", cell: bin => `${figure(bin.low, 1)} to ${figure(bin.high, 1)}` },
-          { name: "count", number: true, cell: bin => count(bin.count, report.min_cell) },
-          { name: "said", number: true, cell: bin => figure(bin.said, 3) }, { name: "happened", number: true, cell: bin => figure(bin.happened, 3) },
-        ], bins) }));
+      hasOutcome ? "" : calibrationChart(run, report, own.calibration ?? [], own.calibration ?? []));
   };
   const select = h("select", { change: () => draw(select.value) }, run.curves.map(curve => h("option", { value: curve.name }, clean(curve.name))));
   draw(run.curves[0].name);

@@ -5,6 +5,7 @@ const SECTIONS = {
   encounters: ["Encounters", encountersSection],
   structure: ["Structure", structureSection],
   map: ["Map", mapSection],
+  card: ["Card", cardSection],
   ask: ["Ask", askSection],
 };
 
@@ -17,7 +18,7 @@ function stateOf(report, hash) {
   return {
     section: shown ? section : "overview",
     run: Math.max(0, report.runs.findIndex(run => run.name === values.get("run"))),
-    encounter: number("encounter"), layer: values.get("layer"), view: values.get("view"), node: number("node"), code: number("code"),
+    encounter: number("encounter"), label: values.get("label"), layer: values.get("layer"), view: values.get("view"), node: number("node"), code: number("code"),
   };
 }
 
@@ -25,7 +26,7 @@ function hashOf(report, state) {
   const values = new URLSearchParams();
   const put = (name, value) => { if (value !== null && value !== undefined) values.set(name, value); };
   if (report.runs.length > 1) put("run", report.runs[state.run].name);
-  const own = { encounters: ["encounter", "layer", "view", "node"], map: ["code"] }[state.section] ?? [];
+  const own = { encounters: ["encounter", "label", "layer", "view", "node"], map: ["code"] }[state.section] ?? [];
   own.forEach(name => put(name, state[name]));
   return `#${state.section}${values.size ? "?" + values : ""}`;
 }
@@ -37,7 +38,7 @@ async function start() {
   let report;
   try {
     report = await readReport();
-    if (report.format !== 1) throw new Error(`This page shows reports of format 1, and this one is of format ${clean(report.format)}.`);
+    if (report.format !== 2) throw new Error(`This page shows reports of format 2, and this one is of format ${clean(report.format)}.`);
     if (!report.runs.length) throw new Error("There is no run in this report.");
   } catch (error) {
     main.replaceChildren(trouble(error));

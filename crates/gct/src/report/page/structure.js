@@ -15,15 +15,19 @@ function structureSection(main, report, run) {
       ? `The true edges of ${report.min_cell > 1 ? "enough of " : ""}these encounters are not known, so attention cannot be compared with them.`
       : "This model does not mix nodes, so it has no attention to compare with the true edges.")));
   } else {
-    const lines = key => peers(report, run).filter(({ each }) => each.structure).map(({ each, look, strong }) => ({ name: each.name, look, strong,
-      points: each.structure[key].flatMap((value, place) => place < structure.blocks.length && known(value) ? [[place, value]] : []) }));
-    const last = structure.blocks.length - 1;
+    // Blocks stand where their names are: the first block of a model without P is another thing than P.
+    const compared = peers(report, run).filter(({ each }) => each.structure);
+    const number = name => name === "P" ? 0 : Number(/\d+$/.exec(name)?.[0] ?? 0);
+    const blocks = [...new Set(compared.flatMap(({ each }) => each.structure.blocks))].sort((a, b) => number(a) - number(b));
+    const lines = key => compared.map(({ each, look, strong }) => ({ name: each.name, look, strong,
+      points: each.structure[key].flatMap((value, place) => known(value) ? [[blocks.indexOf(each.structure.blocks[place]), value]] : []) }));
+    const last = blocks.length - 1;
     main.append(h("section", h("h2", "Attention and truth"),
       h("p.muted", `Over ${known(structure.encounters) ? integer(structure.encounters) : "the"} encounters whose true edges are known, block by block.`),
       h("div.columns.charts.four", STRUCTURE.map(([key, title, note]) => {
         const series = lines(key);
-        return lineChart({ title, note, height: 170, series, x: { name: "", names: structure.blocks, range: [-0.25, last + 0.25] },
-          y: { name: title, range: rangeOf(series.flatMap(line => line.points.map(point => point[1])), 0) } });
+        return lineChart({ title, note, height: 170, series, x: { name: "block", names: blocks, range: [-0.25, last + 0.25] },
+          y: { name: key === "edges_aucpr" ? "AUCPR" : "nats", range: rangeOf(series.flatMap(line => line.points.map(point => point[1])), 0) } });
       })),
       table("Attention and truth by block", [
         { name: "block", cell: block => clean(structure.blocks[block]) },
@@ -35,7 +39,8 @@ function structureSection(main, report, run) {
 
 /** All links of the part, to search, sort and take away. */
 function linksSection(report, run) {
-  const about = run.asks === "pairs" ? "mean probability" : "mean attention";
+  const isPair = run.asks === "pairs";
+  const about = isPair ? "mean probability" : "cause gives";
   const title = h("h2", "Links over all encounters");
   if (!run.links.length) {
     return h("section", title, h("p.empty", run.layers.length
@@ -46,13 +51,21 @@ function linksSection(report, run) {
   // Where the truth is known of some encounters only, a count of true edges is one among these.
   const ofSome = truthKnown && run.links.some(link => link.known !== link.encounters);
   const code = at => run.codes.code[at];
+  const name = at => titleOf(code(at), run.codes.description[at]);
   const columns = [
-    ["cause", link => code(link.cause)], ["effect", link => code(link.effect)], [about, link => link.mean],
+    ["cause", link => name(link.cause)], ["effect", link => name(link.effect)], [about, link => link.mean], ...isPair ? [] : [["effect gives", link => link.back]],
     ["encounters", link => link.encounters], ...ofSome ? [["truth known", link => link.known]] : [],
     ...truthKnown ? [["truly connected", link => link.true]] : [],
   ];
   let sort = { column: 2, down: true }, page = 0, kind = "all", shown = [];
   const size = 25;
+  // What is together in few encounters leads any ranking by chance.
+  const usual = Math.min(10, Math.max(1, ...run.links.map(link => link.encounters ?? 0)));
+  let support = usual;
+  const least = h("input.number-field", { type: "number", min: 1, step: 1, value: usual, "aria-label": "Least number of encounters", input: () => {
+    support = Math.max(1, Number(least.value) || 1);
+    arrange();
+  } });
   const search = h("input", { type: "search", placeholder: "code or description", "aria-label": "Search links", input: arrange });
   const kinds = choice("Kind", [["all", "all"], ["1", "diagnosis – treatment"], ["2", "treatment – lab"]], "all", value => {
     kind = value;
@@ -68,7 +81,7 @@ function linksSection(report, run) {
 
   function arrange() {
     const codes = search.value.trim() ? matching(run, search.value.trim()) : null;
-    shown = run.links.filter(link => (!codes || codes.has(link.cause) || codes.has(link.effect)) &&
+    shown = run.links.filter(link => (link.encounters ?? Infinity) >= support && (!codes || codes.has(link.cause) || codes.has(link.effect)) &&
       (kind === "all" || run.codes.kind[link.cause] === Number(kind)));
     const value = columns[sort.column][1];
     const compare = sort.column < 2 ? (a, b) => value(a).localeCompare(value(b), "en", { numeric: true })
@@ -84,9 +97,10 @@ function linksSection(report, run) {
 
   function paint() {
     const rows = shown.slice(page * size, (page + 1) * size);
-    const name = at => h("td", h("bdi", { title: whole(code(at), run.codes.description[at]) }, shortened(code(at), 14, 220)),
-      run.codes.description[at] ? h("span.muted.what", h("bdi", shortened(run.codes.description[at], 12, 320))) : null);
-    const line = link => h("tr", name(link.cause), name(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3)),
+    const cell = at => h("td", labelled(code(at), run.codes.description[at]));
+    const line = link => h("tr", cell(link.cause), cell(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3),
+        known(link.low) && known(link.high) && h("span.muted.what", `${figure(link.low, 3)} to ${figure(link.high, 3)}`)),
+      !isPair && h("td.number", figure(link.back, 3)),
       h("td.number", count(link.encounters, report.min_cell)), ofSome && h("td.number", count(link.known, report.min_cell)), truthKnown && h("td.number", count(link.true, report.min_cell)));
     body.replaceChildren(...rows.length ? rows.map(line) : [h("tr", h("td", { colspan: columns.length }, "No such link."))]);
     place.textContent = rows.length ? `${integer(page * size + 1)} to ${integer(page * size + rows.length)} of ${integer(shown.length)}` : "0";
@@ -97,8 +111,8 @@ function linksSection(report, run) {
   function save() {
     const number = value => known(value) ? value : count(value, report.min_cell);
     const row = link => [code(link.cause), run.codes.description[link.cause], code(link.effect), run.codes.description[link.effect],
-      link.mean, number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
-    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "encounters",
+      link.mean, link.low ?? null, link.high ?? null, ...isPair ? [] : [link.back ?? null], number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
+    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "low", "high", ...isPair ? [] : ["effect_gives"], "encounters",
       ...ofSome ? ["truth_known"] : [], ...truthKnown ? ["truly_connected"] : []];
     download(`links-${clean(run.name).replace(/[^\w-]+/g, "_")}.csv`, csv([heading, ...shown.map(row)]));
   }
@@ -106,11 +120,11 @@ function linksSection(report, run) {
   arrange();
   return h("section.links-section", title,
     h("p.muted", "Pairs of codes by ",
-      run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention of the last block between them",
-      ", in the mean over the encounters that have both.", !truthKnown ? "" : ofSome
+      run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention that the two give each other in the last block",
+      ", in the mean over the encounters that have both, with its 95 % interval where they are two or more.", !truthKnown ? "" : ofSome
         ? " Truth known: of how many of these encounters it is known what is connected. Truly connected: in how many of those."
         : " Truly connected: in how many of these encounters."),
-    h("div.controls", search, kinds, h("button", { type: "button", click: save }, "Save as CSV")),
+    h("div.controls", search, kinds, h("label", "In at least ", least, " encounters"), h("button", { type: "button", click: save }, "Save as CSV")),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Links" }, h("table.links-table", h("thead", h("tr", heads)), body)),
     h("div.pager", back, place, on));
 }

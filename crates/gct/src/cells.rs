@@ -11,18 +11,35 @@ pub(crate) fn is_told(some: u64, all: u64, min_cell: u64) -> bool {
     ![some, all.saturating_sub(some)].iter().any(|cell| is_small(*cell, min_cell))
 }
 
+/// Which parts of a whole are told, each given by the counts of its cells: none with a small cell; and what
+/// is not told, which can be had by subtraction from the whole, has no small cell taken together either.
+pub(crate) fn told_parts<const N: usize>(parts: &[[u64; N]], min_cell: u64) -> Vec<bool> {
+    let any_small = |cells: &[u64; N]| cells.iter().any(|cell| is_small(*cell, min_cell));
+    let size = |index: &usize| parts[*index].iter().sum::<u64>();
+    let mut told: Vec<bool> = parts.iter().map(|cells| !any_small(cells)).collect();
+    loop {
+        let untold = parts.iter().zip(&told).filter(|(_, told)| !**told);
+        let rest = untold.fold([0; N], |sum, (cells, _)| std::array::from_fn(|at| sum[at] + cells[at]));
+        let others = (0..parts.len()).filter(|index| told[*index] && size(index) > 0);
+        match others.min_by_key(size).filter(|_| any_small(&rest)) {
+            Some(smallest) => told[smallest] = false,
+            None => return told,
+        }
+    }
+}
+
 /// How many encounters there are on a page, as far as that is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Numbers {
-    pub(super) encounters: Option<u64>,
-    pub(super) training: Option<u64>,
-    pub(super) asked: Option<u64>,
-    pub(super) left_out: Option<u64>,
+pub(crate) struct Numbers {
+    pub(crate) encounters: Option<u64>,
+    pub(crate) training: Option<u64>,
+    pub(crate) asked: Option<u64>,
+    pub(crate) left_out: Option<u64>,
 }
 
 /// How training encounters and those that were asked about, or left out, share a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overlap {
+pub(crate) enum Overlap {
     /// None is both.
     Apart,
     /// Those that were asked about, or left out, are the training encounters.
@@ -34,7 +51,7 @@ pub(super) enum Overlap {
 impl Numbers {
     /// What is told of these counts, where those that were asked about and those left out are all of a part
     /// of the dataset.
-    pub(super) fn told(
+    pub(crate) fn told(
         [encounters, training, asked, left_out]: [u64; 4],
         overlap: Overlap,
         min_cell: u64,
@@ -59,6 +76,8 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn told(counts: [u64; 4], overlap: Overlap) -> [Option<u64>; 4] {
@@ -85,6 +104,30 @@ mod tests {
         // All were asked about, and so the 5 that are not of the training split.
         assert_eq!(told([100, 95, 100, 0], Overlap::Some), [None, Some(95), Some(100), Some(0)]);
         assert_eq!(told([100, 80, 100, 0], Overlap::Some), [Some(100), Some(80), Some(100), Some(0)]);
+    }
+
+    #[test]
+    fn parts_that_are_not_told_cannot_be_had_by_subtraction() {
+        assert_eq!(told_parts(&[[80], [12], [3]], 11), [true, false, false]);
+        assert_eq!(told_parts(&[[80], [0], [30]], 11), [true, true, true]);
+        assert_eq!(told_parts(&[[40, 400], [5, 60], [20, 300]], 11), [true, false, false]);
+        assert_eq!(told_parts(&[[80], [12], [3]], 0), [true, true, true], "unless all is told");
+        assert_eq!(told_parts(&[[8]], 11), [false], "nothing is left to hide it behind");
+    }
+
+    proptest! {
+        #[test]
+        fn no_sum_of_what_is_not_told_is_small(parts in prop::collection::vec([0u64..40, 0..40], 0..8)) {
+            let told = told_parts(&parts, 11);
+            let hidden: Vec<&[u64; 2]> = parts.iter().zip(&told).filter(|(_, told)| !**told).map(|(part, _)| part).collect();
+            let is_shown = |part: &[u64; 2]| parts.iter().zip(&told).any(|(other, told)| *told && other == part);
+            for part in &parts {
+                prop_assert!(part.iter().all(|cell| !is_small(*cell, 11)) || !is_shown(part));
+            }
+            let rest = [0, 1].map(|at| hidden.iter().map(|part| part[at]).sum::<u64>());
+            let nothing_else = told.iter().zip(&parts).all(|(told, part)| !*told || part.iter().sum::<u64>() == 0);
+            prop_assert!(nothing_else || rest.iter().all(|cell| !is_small(*cell, 11)), "{parts:?} {told:?}");
+        }
     }
 
     #[test]

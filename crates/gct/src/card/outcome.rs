@@ -1,0 +1,169 @@
+//! What is predicted, and when: definitions of labels as far as the source of the data gives them.
+
+use serde_json::Value;
+
+use super::preparation::Preparation;
+use crate::question::Question;
+
+/// What is predicted, in a sentence.
+pub(super) fn of_question(question: &Question) -> String {
+    match question {
+        Question::Edges => {
+            "Which codes of an encounter belong together: which diagnosis led to which treatment, and \
+                            which treatment to which lab. The answer is a probability for each pair of codes."
+                .into()
+        }
+        Question::Labels(_) => {
+            let labels = question.labels();
+            let names = labels.join(", ");
+            match labels.len() {
+                1 => {
+                    format!("Whether the label {names} of an encounter is true. The answer is a probability.")
+                }
+                _ => format!(
+                    "Whether each of the labels {names} of an encounter is true. The answer is a probability for each."
+                ),
+            }
+        }
+        Question::HiddenDiagnosis => {
+            "Which diagnosis of an encounter was hidden from the model. The answer is a \
+                                      probability for each diagnosis that it knows."
+                .into()
+        }
+    }
+}
+
+/// What a label means; nothing where the source does not say.
+pub(super) fn of_label(preparation: &Preparation, label: &str) -> Option<String> {
+    if let Some(settings) = preparation.synthetic() {
+        let labels = &settings.labels;
+        let cause =
+            [("d1_m1", labels.d1), ("d2_m1", labels.d2)].into_iter().find(|(name, _)| *name == label)?.1;
+        return Some(format!("in the encounter, diagnosis D_{cause} led to treatment T_{}", labels.m1));
+    }
+    let option = |name: &str| preparation.text(name).unwrap_or_default();
+    let definition = match (preparation.kind(), label) {
+        ("eicu", "readmission") => of_eicu_readmission(option("readmission_of_dead")),
+        ("eicu", "mortality") => match option("mortality") {
+            "hospital" => "the patient died in the hospital".into(),
+            _ => "the patient died in the unit".into(),
+        },
+        ("mimic4" | "mimic3", _) => of_mimic(preparation, label)?,
+        ("omop", "readmission") => "another admission of the person starts on the day of the visit's end or in the 30 \
+                                    days after it; unknown for visits that are not admissions, and where the person is \
+                                    not observed for that long"
+            .into(),
+        ("omop", "mortality") => "the day of death is one of the visit's days".into(),
+        ("omop", cohort) => of_cohort(preparation, cohort)?,
+        ("claims", "readmission") => "another inpatient claim of the person starts on the day on which this one ends or \
+                                      in the 30 days after it; unknown for claims that are not inpatient"
+            .into(),
+        ("claims", "mortality") => "the person died by the day on which the claim ends; unknown for persons who are not \
+                                    among the beneficiaries"
+            .into(),
+        ("synthea", "readmission") => {
+            "admitted again within 30 days; unknown for encounters that are not admissions".into()
+        }
+        ("synthea", "mortality") => "dead by the day on which the encounter ends".into(),
+        ("fhir", "readmission") => "another admission (class IMP, ACUTE or NONACUTE) within 30 days after the end of the \
+                                    encounter; unknown for other classes, without an end, and for parts of another \
+                                    encounter"
+            .into(),
+        ("fhir", "mortality") => "dead by the day on which the encounter ends; unknown if the patient or the day of \
+                                  death is missing"
+            .into(),
+        _ => return None,
+    };
+    Some(definition)
+}
+
+fn of_eicu_readmission(of_dead: &str) -> String {
+    let dead = match of_dead {
+        "no" => "false for patients who died",
+        _ => "unknown for patients who died",
+    };
+    format!("another unit stay follows in the same hospital stay; {dead}")
+}
+
+fn of_mimic(preparation: &Preparation, label: &str) -> Option<String> {
+    let is_stay = preparation.text("encounters") == Some("icu");
+    Some(match label {
+        "mortality" if is_stay => {
+            "the patient died in the unit; unknown if the patient died in the hospital without a \
+                                   recorded time"
+                .into()
+        }
+        "mortality" => "the patient died in the hospital".into(),
+        "readmission" => {
+            let which = match preparation.text("readmission") {
+                Some("unplanned") => "another admission that was not planned",
+                _ => "another admission",
+            };
+            format!(
+                "{which} begins in the 30 days after discharge from the hospital; unknown for those who died in the \
+                 hospital and, unless they were readmitted, for those who died within the 30 days and for discharges in \
+                 the last 30 days of the data"
+            )
+        }
+        "long_stay" => {
+            let days = preparation.option("long_stay_days").map_or_else(|| "7".into(), Value::to_string);
+            format!("the encounter lasts longer than {days} days")
+        }
+        _ => return None,
+    })
+}
+
+fn of_cohort(preparation: &Preparation, label: &str) -> Option<String> {
+    let cohort = label.strip_prefix("cohort_").filter(|_| preparation.option("cohort").is_some())?;
+    let days = preparation.text("at_risk").unwrap_or("1..365").replace("..", " to ");
+    Some(format!(
+        "the person enters cohort {cohort} on days {days} after the last day of the visit; unknown for those who were in \
+         it before, who died by then, or who are not observed for that long"
+    ))
+}
+
+/// When the prediction is made: what is known of an encounter by then.
+pub(super) fn moment(preparation: &Preparation, with_prediction_time: Option<u64>) -> Vec<String> {
+    let mut points = Vec::new();
+    if preparation.is_synthetic() {
+        points.push("Synthetic encounters have no time: all of their codes are given.".into());
+        return points;
+    }
+    let hours = preparation.option("observe_hours").map(Value::to_string);
+    points.push(match (&hours, with_prediction_time) {
+        (Some(hours), _) => format!(
+            "The prediction is made {hours} hours after the start of the encounter, from what was recorded by then."
+        ),
+        (None, Some(0)) => "The data set no earlier moment: all codes of an encounter are given, so the prediction is \
+                            made at its end."
+            .into(),
+        (None, Some(_)) => "Encounters have a prediction time, and what was recorded later was left out.".into(),
+        (None, None) => "The data that the run learned from are not at hand: whether they have prediction times is not \
+                         known."
+            .into(),
+    });
+    let choices = [
+        ("early_ends", "Encounters that end within the observed hours", ["are left out", "are kept"]),
+        ("after_discharge", "Codes recorded after the end of the encounter", ["are left out", "are kept"]),
+        (
+            "billed",
+            "Diagnoses and undated procedures, which are billed at discharge,",
+            ["are left out", "are kept"],
+        ),
+    ];
+    for (name, what, words) in choices {
+        let applies = hours.is_some() || name == "after_discharge";
+        let choice = preparation.text(name).filter(|_| applies);
+        points.extend(choice.map(|choice| format!("{what} {}.", words[usize::from(choice == "keep")])));
+    }
+    points
+}
+
+/// Context that is known only after the encounter, or later.
+pub(super) fn hindsight<'a>(preparation: &'a Preparation) -> Vec<&'a str> {
+    let is_late = |name: &&str| {
+        ["discharge", "length_of_stay"].contains(name)
+            || (preparation.kind() == "synthea" && *name == "marital_status")
+    };
+    preparation.context().into_iter().filter(is_late).collect()
+}
