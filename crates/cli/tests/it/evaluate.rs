@@ -98,11 +98,11 @@ fn labels_are_looked_at_where_decisions_are_made() {
 
 #[test]
 fn thresholds_are_chosen_on_validation() {
-    let (_guard, home) = trained("diagnosis_treatment");
+    let (_guard, home) = trained("label:d1_m1");
     let chosen = |split: &str| {
         let line =
             format!("evaluate run --split {split} --bootstrap 0 --thresholds 0.5 --at sensitivity=0.6");
-        json(&home, &line)["labels"]["d1_m1"]["thresholds"][1].clone()
+        json(&home, &line)["thresholds"][1].clone()
     };
     let (test, validation) = (chosen("test"), chosen("validation"));
     assert_eq!(
@@ -116,15 +116,14 @@ fn thresholds_are_chosen_on_validation() {
     gct(&home, &format!("predict run --out p.jsonl --threshold {threshold}")).assert().success();
     let rows = fs::read_to_string(home.join("p.jsonl")).unwrap();
     let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
-    let d1: Vec<&Value> = rows.iter().filter(|row| row["label"] == "d1_m1").collect();
-    let alerts = d1.iter().filter(|row| row["predicted_boolean_value"] == true).count();
-    let expected = 1000.0 * alerts as f64 / d1.len() as f64;
+    let alerts = rows.iter().filter(|row| row["predicted_boolean_value"] == true).count();
+    let expected = 1000.0 * alerts as f64 / rows.len() as f64;
     assert!((test["alerts_per_1000"].as_f64().unwrap() - expected).abs() < 1e-9, "{test} {expected}");
     // On other data it is still chosen on the validation split of the run's own dataset.
     gct(&home, "synth --out other --encounters 100 --seed 1").assert().success();
     let other =
         json(&home, "evaluate run --data other --bootstrap 0 --at sensitivity=0.6 --include-training");
-    assert_eq!(other["labels"]["d1_m1"]["thresholds"][7]["threshold"], test["threshold"]);
+    assert_eq!(other["thresholds"][7]["threshold"], test["threshold"]);
     fs::remove_dir_all(home.join("data")).unwrap();
     let said = refusal(&home, "evaluate run --data other --at ppv=0.5 --include-training");
     assert!(said.contains("it needs the validation split that the run was trained with"), "{said}");
