@@ -167,8 +167,8 @@ net benefit at[..]model[..]treat all   treat none
 "#]]);
 }
 
-/// Wards of the encounters of the dataset: the first 100 on one, the next 3 on another, the others on a third,
-/// but for 50 that are not in the table.
+/// Wards of the encounters of the dataset: the first 100 on one, the next 3 on another, the others on a
+/// third, but for 50 that are not in the table.
 fn wards(home: &Path) {
     gct(home, "embed run --split all --out all.jsonl").assert().success();
     let rows = fs::read_to_string(home.join("all.jsonl")).unwrap();
