@@ -259,8 +259,37 @@ fn what_makes_no_sense_is_refused_at_once() {
     snapbox::assert_data_eq!(
         said,
         str![[r#"
+error: setting `threshold`: 1.5 is not allowed; expected a number from 0 to 1
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `threshold`: NaN is not allowed; expected a number from 0 to 1
+hint: change it where it was given: by a flag, with --set or in a file
+error: unknown aim `recall`; known: sensitivity, specificity, ppv, alerts
+hint: give one of the known names
+error: setting `sensitivity`: 80 is not allowed; expected a number above 0, at most 1
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `ppv`: much is not allowed; expected a number, as in ppv=0.8
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `alerts`: 0 is not allowed; expected a number above 0, at most 1000
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `by`: sex is not allowed; expected a column of a table: the dataset has no context
+hint: change it where it was given: by a flag, with --set or in a file
+error: unknown name to group by `sex`; known: ward, bed
+hint: give one of the known names
+error: setting `by`: bed is not allowed; expected a name with at most 100 groups; found 251
+hint: change it where it was given: by a flag, with --set or in a file
+error: no_id.csv: column `encounter_id`: expected text, found no such column
+hint: correct it where the data come from and make the file again; docs/data.md describes the columns
+error: twice.csv: row 2: column `encounter_id`: occurs in an earlier row
+hint: correct it where the data come from and make the file again; docs/data.md describes the columns
+error: setting `by`: ward is not allowed; expected something that is recorded of an encounter that is evaluated
+hint: change it where it was given: by a flag, with --set or in a file
+error: cannot read nowhere.csv: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
+
 "#]]
     );
+    let said = refusal(&home, "evaluate run --at sensitivity=0.6");
+    assert!(said.contains("has no positive of the label `d2_m1`\nhint: aim at something else"), "{said}");
     for line in ["--table wards.csv", "--min-cell 5"] {
         assert!(refusal(&home, &format!("evaluate run {line}")).contains("--by <NAME,...>"), "{line}");
     }
