@@ -153,7 +153,7 @@ fn a_change_is_what_happens_to_an_encounter_that_never_had_the_code() {
                 assert_eq!(why.pairs.len(), 3, "of three codes");
             }
         }
-        assert!(seen > 100 || seen > 10 && run.settings().task.labels() == ["older"], "{seen}");
+        assert!(seen >= 50, "{seen}");
     }
 }
 
