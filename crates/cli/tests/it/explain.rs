@@ -91,12 +91,16 @@ hint: leave it out
 "#]]);
     gct(&home, "explain run --deletion").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
 error: no true answer of [..] encounters has a probability of 0.9 or more
-hint: train for longer, or explain one encounter
+hint: give a lower one, such as --deletion=0.5
 
 "#]]);
     for pairs in ["0", "1", "21", "x"] {
         let said = crate::refusal(&home, &format!("explain run --pairs {pairs}"));
         assert!(said.contains("expected a whole number from 2 to 20"), "{said}");
+    }
+    for least in ["=2", "=-0.1", "=NaN", "=x"] {
+        let said = crate::refusal(&home, &format!("explain run --deletion{least}"));
+        assert!(said.contains("expected a probability from 0 to 1"), "{said}");
     }
     fs::write(home.join("one.jsonl"), "{\"id\": \"E1\", \"diagnosis\": [\"D_1\"]}\n").unwrap();
     let said = crate::refusal(&home, "explain run --deletion --data one.jsonl");

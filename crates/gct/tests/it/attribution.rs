@@ -249,9 +249,15 @@ fn the_codes_that_make_a_label_come_first() {
     assert!(sure >= 20, "{sure} true labels with a probability of 0.9");
     assert!(f64::from(first) >= 0.95 * f64::from(sure), "{first} of {sure}");
 
-    let deletion =
-        predict::deletion(&run, &dataset, Which::All, Bootstrap { replicates: 0, seed: 0 }, &Job::silent())
-            .unwrap();
+    let deletion = predict::deletion(
+        &run,
+        &dataset,
+        Which::All,
+        0.9,
+        Bootstrap { replicates: 0, seed: 0 },
+        &Job::silent(),
+    )
+    .unwrap();
     assert_eq!(deletion.answers, u64::from(sure));
     let change = |ranking: Ranking, codes: usize| {
         let curve = deletion.curves.iter().find(|curve| curve.ranking == ranking).unwrap();
