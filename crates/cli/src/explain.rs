@@ -63,9 +63,11 @@ pub(crate) struct Arguments {
     pairs: Option<usize>,
 
     /// Explain no encounter: leave out the 1 to 5 codes that attribution, attention and chance rank first, of
-    /// true answers with a probability of 0.9 or more, and compare how much the answers change
-    #[arg(long, conflicts_with_all = ["encounter", "block", "top", "pairs", "graph", "bars", "force"])]
-    deletion: bool,
+    /// true answers with a probability of P or more [default: 0.9], and compare how much the answers change
+    #[arg(long, value_name = "P", num_args = 0..=1, require_equals = true, default_missing_value = "0.9")]
+    #[arg(value_parser = probability)]
+    #[arg(conflicts_with_all = ["encounter", "block", "top", "pairs", "graph", "bars", "force"])]
+    deletion: Option<f64>,
 
     /// Draw the encounter as a graph to this SVG file: all true edges, and of other links the 1,500 strongest
     #[arg(long, value_name = "FILE")]
@@ -89,8 +91,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
-    if arguments.deletion {
-        return deletion::run(arguments, quiet);
+    if let Some(least) = arguments.deletion {
+        return deletion::run(arguments, least, quiet);
     }
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     for file in [&arguments.graph, &arguments.bars].into_iter().flatten() {
@@ -181,6 +183,11 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a whole number from 1".into())
 }
 
+fn probability(text: &str) -> Result<f64, String> {
+    let expected = || "expected a probability from 0 to 1".into();
+    text.parse().ok().filter(|least| (0.0..=1.0).contains(least)).ok_or_else(expected)
+}
+
 fn paired(text: &str) -> Result<usize, String> {
     let is_possible = |number: &usize| (2..=MOST_PAIRED).contains(number);
     text.parse()
@@ -239,7 +246,7 @@ fn predictions(explanation: &Explanation, top: usize) -> String {
         };
     }
     let rows = (explanation.answers.iter().take(top))
-        .map(|answer| vec![answer.what.clone(), format!("{:.4}", answer.probability), yes(answer.truth)]);
+        .map(|answer| vec![answer.what.clone(), reasons::share(answer.probability), yes(answer.truth)]);
     terminal::table(&["prediction", "probability", "true"], rows)
 }
 

@@ -99,6 +99,11 @@ const ROWS: &[Row] = &[
     (&["top", "top-k", "k"], &["evaluate", "report"], Words("gct predict and gct explain have --top")),
     (&["top-k", "k"], &[], Flag("top")),
     (
+        &["shap", "importance", "attribution", "attributions", "reasons"],
+        &[],
+        Words("gct explain says what each code does, and gct predict has --why"),
+    ),
+    (
         &["port", "host", "bind", "address"],
         &["serve"],
         Words("use --listen HOST:PORT, such as 127.0.0.1:8080"),

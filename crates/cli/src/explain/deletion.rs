@@ -10,7 +10,7 @@ use super::Arguments;
 use crate::selection;
 use crate::terminal::{self, count, refusal};
 
-pub(super) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+pub(super) fn run(arguments: &Arguments, least: f64, quiet: bool) -> Result<()> {
     if arguments.data.as_deref().is_some_and(selection::is_file) {
         let hint = "give the folder of a dataset, or leave out --data";
         return Err(refusal(
@@ -22,29 +22,29 @@ pub(super) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let which = Which::default_for(&run, &dataset);
     let bar = selection::progress(&run, &dataset, which, "leaving out codes", quiet);
     let job = terminal::counting(&bar);
-    let deletion = predict::deletion(&run, &dataset, which, Bootstrap::default(), &job);
+    let deletion = predict::deletion(&run, &dataset, which, least, Bootstrap::default(), &job);
     bar.finish_and_clear();
     let deletion = deletion?;
     if deletion.answers == 0 {
         let problem = format!(
             "no true answer of {} encounters has a probability of {} or more",
             count(deletion.encounters),
-            Deletion::SURE
+            least
         );
-        return Err(refusal(problem, "train for longer, or explain one encounter"));
+        return Err(refusal(problem, "give a lower one, such as --deletion=0.5"));
     }
     if arguments.json {
-        return Ok(terminal::print_json(&report(&deletion))?);
+        return Ok(terminal::print_json(&report(&deletion, least))?);
     }
-    Ok(terminal::print(&text(&deletion))?)
+    Ok(terminal::print(&text(&deletion, least))?)
 }
 
-fn text(deletion: &Deletion) -> String {
+fn text(deletion: &Deletion, least: f64) -> String {
     let mut text = format!(
         "{} true answers with a probability of {} or more, in {} encounters of {}\n\
          mean change of the probability when the first codes of a ranking are left out\n",
         count(deletion.answers),
-        Deletion::SURE,
+        least,
         count(deletion.encounters),
         deletion.split
     );
@@ -64,7 +64,7 @@ fn estimate(Estimate { value, interval }: &Estimate) -> String {
     }
 }
 
-fn report(deletion: &Deletion) -> Value {
+fn report(deletion: &Deletion, least: f64) -> Value {
     let step = |(codes, step): (usize, &DeletionStep)| {
         json!({
             "codes": codes,
@@ -84,7 +84,7 @@ fn report(deletion: &Deletion) -> Value {
     json!({
         "split": deletion.split,
         "encounters": deletion.encounters,
-        "least_probability": Deletion::SURE,
+        "least_probability": least,
         "answers": deletion.answers,
         "curves": deletion.curves.iter().map(curve).collect::<Vec<_>>(),
     })

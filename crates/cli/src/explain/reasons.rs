@@ -66,7 +66,7 @@ fn pair(PairChange { codes, without, change, log_odds_change, interaction, .. }:
 }
 
 /// A probability that is not written as 0 unless it is.
-fn share(probability: f64) -> String {
+pub(super) fn share(probability: f64) -> String {
     match probability {
         0.000_05.. | 0.0 => format!("{probability:.4}"),
         _ => format!("{probability:.1e}"),

@@ -21,9 +21,6 @@ use crate::record::SubjectId;
 use crate::run::Run;
 use crate::sample::Sample;
 
-/// The least probability of an answer that the model is sure of.
-const SURE: f64 = 0.9;
-
 /// The most codes that are left out.
 const MOST: usize = 5;
 
@@ -60,15 +57,10 @@ pub struct Deletion {
     pub split: &'static str,
     /// How many encounters were asked about.
     pub encounters: u64,
-    /// How many answers are true and have at least [`Deletion::SURE`].
+    /// How many answers are true and probable enough.
     pub answers: u64,
     /// A curve for each ranking that the model has.
     pub curves: Vec<DeletionCurve>,
-}
-
-impl Deletion {
-    /// The least probability of an answer that counts.
-    pub const SURE: f64 = SURE;
 }
 
 /// The changes of one ranking.
@@ -91,8 +83,9 @@ pub struct DeletionStep {
     pub log_odds_change: Estimate,
 }
 
-/// Leaves codes out of the encounters of a dataset. Random codes are the same at every call. The job is told
-/// how many encounters are done.
+/// Leaves codes out of the encounters of a dataset, for true answers of at least this probability: 0.9 where a
+/// model can be sure, less for rare outcomes. Random codes are the same at every call. The job is told how
+/// many encounters are done.
 ///
 /// # Errors
 /// As [`evaluate::run`](crate::evaluate::run).
@@ -100,6 +93,7 @@ pub fn deletion(
     run: &Run,
     dataset: &Dataset,
     test_set: impl Into<TestSet>,
+    least: f64,
     bootstrap: Bootstrap,
     job: &Job<'_, u64>,
 ) -> Result<Deletion> {
@@ -109,7 +103,7 @@ pub fn deletion(
     predictor.question().columns(&dataset.manifest().labels)?;
     dataset.check_hashes(&job.inner(|_| None))?;
     let mut reader = Reader::for_predictions(run, dataset, which)?.testing(run, dataset, training)?;
-    let mut sums = Sums::default();
+    let mut sums = Sums { least, ..Sums::default() };
     in_rounds(
         &mut reader,
         |encounter| predictor.can_test(encounter),
@@ -131,6 +125,8 @@ pub fn deletion(
 /// Changes so far.
 #[derive(Default)]
 struct Sums {
+    /// The least probability of an answer.
+    least: f64,
     encounters: u64,
     answers: u64,
     subjects: FxHashMap<SubjectId, u32>,
@@ -151,7 +147,7 @@ impl Sums {
         let logits = predictor.answers(samples)?;
         let told = samples.iter().zip(&logits);
         let asked: Vec<Asked<'_>> =
-            told.flat_map(|(sample, logits)| sure(explainer, sample, logits)).collect();
+            told.flat_map(|(sample, logits)| sure(explainer, sample, logits, self.least)).collect();
         let effects = single_effects(predictor, &asked, stop)?;
         for (index, ranking) in Ranking::ALL.into_iter().enumerate() {
             let ranked = asked.iter().zip(&effects).zip(self.answers..);
@@ -208,10 +204,10 @@ impl Changes {
 }
 
 /// The answers about a sample that are true and that the model is sure of, each on its own.
-fn sure<'a>(explainer: &Explainer<'_>, sample: &Sample<'a>, logits: &'a [f32]) -> Vec<Asked<'a>> {
+fn sure<'a>(explainer: &Explainer<'_>, sample: &Sample<'a>, logits: &'a [f32], least: f64) -> Vec<Asked<'a>> {
     let answers = explainer.first_answers(sample, logits);
     let told = answers.iter().zip(explainer.first_statements(sample, logits));
-    let sure = told.filter(|(answer, _)| answer.truth == Some(true) && answer.probability >= SURE);
+    let sure = told.filter(|(answer, _)| answer.truth == Some(true) && answer.probability >= least);
     sure.map(|(_, statement)| Asked { sample: *sample, logits, statements: vec![statement] }).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What a model believes about one encounter: who attends to whom, and what it predicts.
+//! What a model believes about one encounter: what it predicts, why, and who attends to whom.
 
 use super::Attribution;
 use crate::dataset::Dataset;
