@@ -112,7 +112,10 @@ fn labels_come_with_their_use_and_answers_with_reasons() {
         for name in ["positives", "prevalence", "thresholds", "calibration", "net_benefit"] {
             assert_eq!(outcome[name], same[name], "{name}");
         }
-        assert_eq!(outcome["thresholds"].as_array().unwrap().last().unwrap()["chosen_for"], "sensitivity=0.8");
+        assert_eq!(
+            outcome["thresholds"].as_array().unwrap().last().unwrap()["chosen_for"],
+            "sensitivity=0.8"
+        );
     }
     assert_eq!(run["outcomes"].as_array().unwrap().len(), 2);
     let rows = run["encounters"].as_array().unwrap();
@@ -149,7 +152,10 @@ fn thresholds_and_bins_tell_of_nobody_with_a_smallest_cell() {
     for outcome in page["runs"][0]["outcomes"].as_array().unwrap() {
         let (all, positives) = (outcome["encounters"].as_u64().unwrap(), outcome["positives"].as_u64());
         assert!(positives.is_none_or(|some| some >= 11 && all - some >= 11));
-        assert_eq!((&outcome["net_benefit"], &outcome["calibration"]["bins"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+        assert_eq!(
+            (&outcome["net_benefit"], &outcome["calibration"]["bins"]),
+            (&Value::Array(vec![]), &Value::Array(vec![]))
+        );
         let points = outcome["thresholds"].as_array().unwrap();
         assert!(points.len() <= 1 && points.iter().all(|point| point.get("chosen_for").is_some()));
     }

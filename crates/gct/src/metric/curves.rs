@@ -292,7 +292,10 @@ mod tests {
         assert!(!beside(0.5, 45).1, "45 without the 20 and 20 of bins that are told");
         assert!(!beside(0.7, 25).1, "25 without the 20 of the last bin");
         let above = Above { threshold: 0.7, positives: 25, negatives: 25 };
-        assert!(tally(&examples).curves_beside(0, Some(above)).expect("both classes").1, "unless all is told");
+        assert!(
+            tally(&examples).curves_beside(0, Some(above)).expect("both classes").1,
+            "unless all is told"
+        );
     }
 
     #[test]

@@ -361,7 +361,9 @@ fn evaluated(
         let observe = &mut |inferred: &evaluate::Inferred<'_>| gathering.add(inferred);
         match evaluate::with(run, dataset, *test_set, asked.clone(), job, Some(observe)) {
             // Nobody wanted it.
-            Err(Error::NoThreshold { .. }) if options.at.is_none() && !asked.at.is_empty() => asked.at.clear(),
+            Err(Error::NoThreshold { .. }) if options.at.is_none() && !asked.at.is_empty() => {
+                asked.at.clear()
+            }
             evaluation => {
                 let evaluation = evaluation?;
                 let above = outcomes::above(&run.settings().task, &evaluation);
