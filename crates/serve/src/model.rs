@@ -78,10 +78,14 @@ fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<
 }
 
 fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>, Problem> {
-    let sample = sample(explainer, question);
-    let mut explanation = explainer.explain(&sample).map_err(|_| Problem::NoAnswer)?;
+    let (sample, has_reasons) = (sample(explainer, question), question.has_reasons());
+    let explanation = match has_reasons {
+        true => explainer.explain(&sample),
+        false => explainer.explain_without_why(&sample),
+    };
+    let mut explanation = explanation.map_err(|_| Problem::NoAnswer)?;
     explainer.shorten(&mut explanation.answers);
-    Ok(text(&shape::Explanation::of(explanation, question.unknown.clone())))
+    Ok(text(&shape::Explanation::of(explanation, has_reasons, question.unknown.clone())))
 }
 
 fn sample<'a>(explainer: &Explainer<'_>, question: &'a Question) -> Sample<'a> {

@@ -45,9 +45,14 @@ fn is_quick(ask: Ask, questions: &[Question]) -> bool {
 fn cost(ask: Ask, question: &Question) -> usize {
     // What an encounter costs however small it is.
     const LEAST: usize = 500;
-    // All numbers of an explanation are written down.
-    let times = if ask == Ask::Explain { 8 } else { 1 };
-    times * (LEAST + question.nodes().pow(2))
+    let nodes = question.nodes();
+    let times = match ask {
+        Ask::Predict | Ask::Embed => 1,
+        // All numbers of an explanation are written down, and it takes an answer for each code.
+        Ask::Explain if question.has_reasons() => 8 + nodes,
+        Ask::Explain => 8,
+    };
+    times * (LEAST + nodes.pow(2))
 }
 
 /// The cost of all.

@@ -139,7 +139,7 @@ async fn predict(State(app): State<Shared>, headers: HeaderMap, body: Body) -> R
     app.answer(Ask::Predict, &headers, body).await
 }
 
-/// What the model believes: who attends to whom, and what it predicts.
+/// What the model believes: what it predicts, what each code does to that, and who attends to whom.
 #[utoipa::path(post, path = "/v1/explain", request_body = Request,
                responses((status = 200, body = Explanations), Refused))]
 async fn explain(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {

@@ -143,8 +143,58 @@ pub struct Explanation {
     pub hidden: Option<usize>,
     /// What it predicts.
     pub answers: Vec<Answer>,
+    /// Why: what each code does to each of the answers, in their order. `null` for an encounter of more than
+    /// 200 codes, which would be asked about once more for each.
+    #[schema(required = true)]
+    pub attributions: Option<Vec<Attribution>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
+}
+
+/// Why an answer is what it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Attribution {
+    /// What: the label, the diagnosis or the two codes of the answer.
+    pub what: String,
+    /// How probable the model finds it with all codes.
+    pub probability: f64,
+    /// What happens when one code is left out, the largest change of log-odds first.
+    pub changes: Vec<Change>,
+}
+
+/// What happens to an answer when the model is asked again about the encounter without a code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Change {
+    /// The index of the code in `nodes`.
+    pub node: usize,
+    /// Its kind.
+    #[schema(value_type = Kind)]
+    pub kind: NodeKind,
+    /// The code.
+    pub code: String,
+    /// What the code means, where the source says.
+    #[schema(required = true)]
+    pub description: Option<String>,
+    /// The probability without it.
+    pub without: f64,
+    /// The same minus the probability with it: negative if the code speaks for the answer.
+    pub change: f64,
+    /// The change of the log-odds.
+    pub log_odds_change: f64,
+}
+
+impl From<gct::predict::Attribution> for Attribution {
+    fn from(attribution: gct::predict::Attribution) -> Self {
+        let gct::predict::Attribution { what, probability, changes, pairs: _ } = attribution;
+        Attribution { what, probability, changes: changes.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<gct::predict::Change> for Change {
+    fn from(change: gct::predict::Change) -> Self {
+        let gct::predict::Change { node, kind, code, description, without, change, log_odds_change } = change;
+        Change { node, kind, code, description, without, change, log_odds_change }
+    }
 }
 
 /// A node.
@@ -215,8 +265,12 @@ impl From<graph::Node> for Node {
 }
 
 impl Explanation {
-    /// What a model believes, beside codes that it does not know.
-    pub(crate) fn of(explanation: gct::predict::Explanation, unknown: Vec<UnknownCode>) -> Self {
+    /// What a model believes, and why if that is known, beside codes that it does not know.
+    pub(crate) fn of(
+        explanation: gct::predict::Explanation,
+        has_reasons: bool,
+        unknown: Vec<UnknownCode>,
+    ) -> Self {
         let (layers, structure) = (explanation.layers(), explanation.structure);
         let nodes = structure.nodes.len();
         Explanation {
@@ -225,6 +279,7 @@ impl Explanation {
             edges: (structure.edges)
                 .map(|edges| edges.into_iter().map(|(cause, effect)| [cause, effect]).collect()),
             answers: explanation.answers.into_iter().map(Into::into).collect(),
+            attributions: has_reasons.then(|| explanation.attributions.into_iter().map(Into::into).collect()),
             unknown,
             nodes: structure.nodes.into_iter().map(Into::into).collect(),
         }

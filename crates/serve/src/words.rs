@@ -11,6 +11,9 @@ use gct::run::Run;
 use crate::problem::Problem;
 use crate::shape::{self, Code, UnknownCode};
 
+/// The most codes of an encounter that are left out one by one.
+const MOST_LEFT_OUT: usize = 200;
+
 /// An encounter as the model is asked about it.
 pub(crate) struct Question {
     pub(crate) encounter: Encounter,
@@ -23,6 +26,12 @@ impl Question {
     /// How many nodes the encounter has.
     pub(crate) fn nodes(&self) -> usize {
         NodeRanges::of(&self.encounter).len()
+    }
+
+    /// Whether an explanation says what each code does: an answer for each takes long if there are many, and
+    /// others wait.
+    pub(crate) fn has_reasons(&self) -> bool {
+        self.nodes() <= 1 + MOST_LEFT_OUT
     }
 }
 

@@ -19,6 +19,10 @@ const SHARE: f64 = 0.8;
 /// The megabytes that it may take, however many encounters there are.
 const MEGABYTES: f64 = 400.0;
 
+/// The milliseconds that the reasons of a prediction may take, for an encounter of so many codes.
+const REASONS: f64 = 10.0;
+const CODES: usize = 40;
+
 /// What is predicted, of how many encounters, and the name of it in the training benchmark.
 const TASKS: [(&str, &str, &str); 2] =
     [("label:d1_m1", "1000000", "visit_label"), ("graph_reconstruction", "200000", "graph_reconstruction")];
@@ -26,7 +30,7 @@ const TASKS: [(&str, &str, &str); 2] =
 pub(super) fn run(json_file: Option<&Path>) -> Result<bool> {
     let release = ["build", "--release", "--locked", "--package"];
     execute(cargo().args(release).arg("gct-cli"))?;
-    execute(cargo().args(release).args(["gct", "--example", "bench_train"]))?;
+    execute(cargo().args(release).args(["gct", "--example", "bench_train", "--example", "bench_why"]))?;
     let home = tempfile::tempdir()?;
     let gct = |line: &str| {
         let mut command = Command::new(target().join("release").join("gct"));
@@ -70,9 +74,25 @@ pub(super) fn run(json_file: Option<&Path>) -> Result<bool> {
             "peak_mb": peak_mb,
         });
     }
+    let milliseconds = reasons(home.path(), TASKS[0].2)?;
+    let enough = milliseconds < REASONS;
+    met &= enough;
+    let verdict = if enough { "" } else { "  MISSED" };
+    println!("reasons of a prediction, {CODES} codes: {milliseconds:.1} ms{verdict}");
+    report["reasons_milliseconds"] = milliseconds.into();
     report["bars_met"] = met.into();
     if let Some(path) = json_file {
         fs::write(root().join(path), format!("{report:#}\n"))?;
     }
     Ok(met)
+}
+
+/// How long it takes to say what each code does to a label.
+fn reasons(home: &Path, run: &str) -> Result<f64> {
+    let mut command = Command::new(target().join("release/examples/bench_why"));
+    let command = command.current_dir(home).args([run, &CODES.to_string()]).env("RAYON_NUM_THREADS", THREADS);
+    match measure(command)?.output["milliseconds"].as_f64() {
+        Some(milliseconds) => Ok(milliseconds),
+        None => bail!("bench_why said nothing"),
+    }
 }

@@ -51,3 +51,33 @@ fn guesses_of_a_hidden_diagnosis_are_as_many_as_wanted() {
     let written = json(&home, "predict run --top 3 --out guesses.parquet");
     assert_eq!(written["rows"].as_u64().unwrap(), 3 * written["encounters"].as_u64().unwrap());
 }
+
+#[test]
+fn reasons_are_beside_each_row_in_every_format() {
+    let (_guard, home) = trained("diagnosis_treatment");
+    gct(&home, "predict run --why 2 --out why.jsonl").assert().success();
+    gct(&home, "predict run --why 2 --out why.csv").assert().success();
+    gct(&home, "predict run --why 2 --out why.parquet").assert().success();
+    let lines = fs::read_to_string(home.join("why.jsonl")).unwrap();
+    let table = fs::read_to_string(home.join("why.csv")).unwrap();
+    assert!(table.lines().next().unwrap().ends_with(",why"), "{table}");
+    for (line, record) in lines.lines().zip(table.lines().skip(1)) {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let cell = record.split_once(",\"[").unwrap().1.strip_suffix('"').unwrap().replace("\"\"", "\"");
+        let in_csv: serde_json::Value = serde_json::from_str(&format!("[{cell}")).unwrap();
+        assert_eq!((&row["why"], row["why"].as_array().unwrap().len()), (&in_csv, 2));
+        for change in row["why"].as_array().unwrap() {
+            assert!(change["kind"].is_string() && change["code"].is_string(), "{change}");
+            assert!(change["change"].is_f64() && change["log_odds_change"].is_f64(), "{change}");
+        }
+    }
+    // New encounters have reasons too; those with fewer codes have fewer.
+    fs::write(home.join("new.jsonl"), "{\"id\": \"E1\", \"diagnosis\": [\"D_1\"]}\n").unwrap();
+    gct(&home, "predict run --data new.jsonl --why 5 --out new-why.jsonl").assert().success();
+    let new = fs::read_to_string(home.join("new-why.jsonl")).unwrap();
+    assert_eq!(new.matches("\"code\":\"D_1\"").count(), 2, "once for each label: {new}");
+    for line in ["predict run --why 0 --out x.jsonl", "predict run --why 2 --meds --out x.parquet"] {
+        refusal(&home, line);
+    }
+    assert!(!home.join("x.jsonl").exists() && !home.join("x.parquet").exists());
+}

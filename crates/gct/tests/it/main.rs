@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
+mod attribution;
 mod belonging;
 mod context;
 mod dataset;

@@ -118,7 +118,7 @@ fn vectors_explanations_and_metrics_are_those_of_the_dataset() {
         assert!(std::fs::read(&out).unwrap()[128..] == bytes, "{task}");
         for encounter in &encounters[..5] {
             let id = Some(encounter.id.as_str());
-            let expected = predict::explain(run, &dataset, id, &Job::silent()).unwrap();
+            let expected = predict::explain(run, &dataset, id, 0, &Job::silent()).unwrap();
             assert_eq!(run.explain(encounter).unwrap(), expected, "{task}");
         }
         let expected = evaluate::run(run, &dataset, Which::All, bootstrap, &Job::silent()).unwrap();

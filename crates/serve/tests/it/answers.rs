@@ -3,7 +3,7 @@ use gct::predict::Explainer;
 use gct::question::Hide;
 use gct::record::{CodeKind, Encounter, PerKind};
 use gct::run::Run;
-use gct_serve::shape::{Answer, Embeddings, Explanations, Predictions, UnknownCode};
+use gct_serve::shape::{Answer, Attribution, Embeddings, Explanations, Predictions, UnknownCode};
 use serde_json::{Value, json};
 
 use crate::home::{RUNS, Served, by_codes, home, run_with_context};
@@ -82,6 +82,12 @@ fn explanations_have_the_layers_that_the_model_has() {
             );
             assert_eq!(explanation.hidden, whole.structure.hidden());
             assert_eq!(explanation.edges, None);
+            let why: Vec<Attribution> = whole.attributions.iter().cloned().map(Into::into).collect();
+            assert_eq!(explanation.attributions.as_ref(), Some(&why));
+            assert!(
+                why.iter().all(|why| why.changes.len() >= nodes - 3),
+                "the visit, and what is asked about"
+            );
             assert_eq!(explanation.answers, expected(&explainer, encounter, Hide::ByEncounter));
             assert!(explanation.nodes.iter().all(|node| !node.code.contains("hidden")), "codes are codes");
             let layers: Vec<&str> = explanation.layers.iter().map(|layer| layer.name.as_str()).collect();
@@ -98,6 +104,20 @@ fn explanations_have_the_layers_that_the_model_has() {
         let listed: Vec<&str> =
             model["layers"].as_array().unwrap().iter().map(|layer| layer["name"].as_str().unwrap()).collect();
         assert_eq!(listed, names(task));
+    }
+}
+
+#[test]
+fn an_encounter_of_very_many_codes_has_no_reasons() {
+    let home = home();
+    let (run, served) = (home.run("diagnosis_treatment"), Served::of(&home, "diagnosis_treatment"));
+    let labs = run.vocabulary().lab.iter().map(|code| code.code.as_str());
+    for (count, has_reasons) in [(200, true), (201, false)] {
+        let labs: Vec<&str> = labs.clone().take(count).collect();
+        let answer = served.client().post("/v1/explain", &json!({"encounters": [{"lab": labs}]}));
+        let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
+        let why = &got.explanations[0].attributions;
+        assert_eq!(why.as_ref().map(|why| why[0].changes.len()), has_reasons.then_some(count));
     }
 }
 
