@@ -447,6 +447,19 @@ describe("the file", () => {
     assert.ok(lines.slice(1).every(line => line.startsWith(`"'=cmd()"`)), lines[1]);
   });
 
+  test("blocks of several models stand where their names are", async t => {
+    const both = structuredClone(made.report);
+    both.runs[3].structure = { ...both.runs[0].structure, blocks: ["block 1", "block 2", "block 3"] };
+    writeFileSync(join(folder, "both.html"), file(both));
+    const page = await open(t, pathToFileURL(join(folder, "both.html")).href + "#structure?run=gct");
+    const chart = page.locator(".charts.four figure").nth(1).locator("svg.chart");
+    const labels = await chart.locator("text:not(.name)").allTextContents();
+    assert.deepEqual(labels.filter(label => /P|block/.test(label)), ["P", "block 1", "block 2", "block 3"]);
+    // The first point of the one is not above that of the other.
+    const starts = await chart.locator("path.line").evaluateAll(lines => lines.map(line => Number(line.getAttribute("d").match(/^M([\d.]+)/)[1])));
+    assert.equal(new Set(starts).size, 2);
+  });
+
   test("the map finds codes and follows what is similar", async t => {
     const page = await open(t, report("#map?run=gct"));
     await page.locator(".aside input").fill("D_");

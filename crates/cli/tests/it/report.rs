@@ -101,6 +101,67 @@ fn each_kind_of_task_has_a_page() {
 }
 
 #[test]
+fn labels_come_with_their_use_and_answers_with_reasons() {
+    let (_guard, home) = home();
+    train(&home, "diagnosis_treatment", "gct");
+    let page = report(&home, "diagnosis_treatment-gct --encounters 10");
+    let run = &page["runs"][0];
+    let evaluation = json(&home, "evaluate diagnosis_treatment-gct --at sensitivity=0.8");
+    for outcome in run["outcomes"].as_array().unwrap() {
+        let same = &evaluation["labels"][outcome["name"].as_str().unwrap()];
+        for name in ["positives", "prevalence", "thresholds", "calibration", "net_benefit"] {
+            assert_eq!(outcome[name], same[name], "{name}");
+        }
+        assert_eq!(
+            outcome["thresholds"].as_array().unwrap().last().unwrap()["chosen_for"],
+            "sensitivity=0.8"
+        );
+    }
+    assert_eq!(run["outcomes"].as_array().unwrap().len(), 2);
+    let rows = run["encounters"].as_array().unwrap();
+    let reasons = |row: &Value| row["chosen"].as_array().unwrap().clone();
+    assert_eq!(rows.iter().filter(|row| reasons(row).contains(&"risk".into())).count(), 2, "a fifth");
+    assert_eq!(rows.iter().filter(|row| reasons(row).contains(&"loss".into())).count(), 2);
+    for row in rows {
+        let why = row["why"].as_array().unwrap();
+        assert_eq!(why.len(), 2, "of each label");
+        for (reason, answer) in why.iter().zip(row["answers"].as_array().unwrap()) {
+            assert_eq!((&reason["what"], &reason["probability"]), (&answer["what"], &answer["probability"]));
+            let changes = reason["changes"].as_array().unwrap();
+            assert!(!changes.is_empty() && changes.len() <= 15);
+            assert!(changes.iter().all(|change| row["codes"].as_array().unwrap().contains(&change["code"])));
+        }
+    }
+    assert!(page["made"]["command"].as_str().unwrap().starts_with("gct report diagnosis_treatment-gct"));
+    let hash = run["data"]["sha256"].as_str().unwrap();
+    assert_eq!(hash.len(), 64);
+    // An aim of one's own counts.
+    let page = report(&home, "diagnosis_treatment-gct --encounters 0 --at alerts=900 --at sensitivity=0.5");
+    let points = page["runs"][0]["outcomes"][0]["thresholds"].as_array().unwrap();
+    let aims: Vec<&Value> = points.iter().filter_map(|point| point.get("chosen_for")).collect();
+    assert_eq!(aims, ["alerts=900", "sensitivity=0.5"]);
+    gct(&home, "report diagnosis_treatment-gct --at sensitivity=2 --out other.html").assert().failure();
+    gct(&home, "report diagnosis_treatment-gct --by ward --out other.html").assert().failure();
+}
+
+#[test]
+fn thresholds_and_bins_tell_of_nobody_with_a_smallest_cell() {
+    let (_guard, home) = home();
+    train(&home, "diagnosis_treatment", "gct");
+    let page = report(&home, "diagnosis_treatment-gct --split all --min-cell 11");
+    for outcome in page["runs"][0]["outcomes"].as_array().unwrap() {
+        let (all, positives) = (outcome["encounters"].as_u64().unwrap(), outcome["positives"].as_u64());
+        assert!(positives.is_none_or(|some| some >= 11 && all - some >= 11));
+        assert_eq!(
+            (&outcome["net_benefit"], &outcome["calibration"]["bins"]),
+            (&Value::Array(vec![]), &Value::Array(vec![]))
+        );
+        let points = outcome["thresholds"].as_array().unwrap();
+        assert!(points.len() <= 1 && points.iter().all(|point| point.get("chosen_for").is_some()));
+    }
+}
+
+#[test]
 fn identifiers_are_told_only_when_asked_for() {
     let (_guard, home) = home();
     train(&home, "graph_reconstruction", "gct");
@@ -156,7 +217,8 @@ fn counts(value: &Value) -> Vec<(&str, u64)> {
 }
 
 fn own_counts<'a>(name: &'a str, value: &Value) -> Vec<(&'a str, u64)> {
-    const NAMES: [&str; 7] = ["encounters", "training", "asked", "left_out", "known", "true", "count"];
+    const NAMES: [&str; 8] =
+        ["encounters", "training", "asked", "left_out", "known", "true", "count", "positives"];
     let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     let numbers = values.iter().filter_map(Value::as_u64).filter(|_| NAMES.contains(&name));
     numbers.map(|number| (name, number)).collect()

@@ -6,23 +6,26 @@
 //! count below it is told, and codes that occur in fewer encounters are left out.
 
 mod choice;
+mod codes;
 mod encounters;
 mod html;
 mod links;
 mod map;
+mod options;
 mod outcomes;
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use serde::Serialize;
 use toml::{Table, Value};
 
+use codes::{Codes, Told};
 use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
 pub use links::CodeLink;
 pub use map::Map;
+pub use options::Options;
 
 use crate::calibration::Method;
 use crate::card::{self, Card};
@@ -33,80 +36,18 @@ use crate::evaluate::{self, Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
 use crate::job::Job;
-use crate::metric::{Aim, Bootstrap, Curves, Scores};
+use crate::metric::{Curves, Scores};
 use crate::model::Config;
 use crate::overrides;
 use crate::paper;
 use crate::predict::Explainer;
 use crate::question::{Labels, Question};
-use crate::record::{CodeKind, Encounter, PerKind};
+use crate::record::{Encounter, PerKind};
 use crate::run::Run;
 use crate::split::SplitPart;
 
 /// The version of the shape that the page reads.
 const FORMAT: u32 = 2;
-
-/// What a report holds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Encounters of each run that can be looked at.
-    pub encounters: usize,
-    /// Whether their identifiers are told.
-    pub with_ids: bool,
-    /// Counts from 1 to below this are not told.
-    pub min_cell: u64,
-    /// For the intervals of metrics.
-    pub bootstrap: Bootstrap,
-    /// What the threshold of alerts is chosen for, on the validation split; the first is that of the page.
-    /// `None`: [`Options::AIM`], if the validation split is there and has it.
-    pub at: Option<Vec<Aim>>,
-    /// What encounters are grouped by. `None`: sex and age, if that is context of the run.
-    pub by: Option<Vec<String>>,
-    /// A table of what encounters are grouped by, as in [`evaluate::Options`].
-    pub table: Option<PathBuf>,
-    /// Whether a server stands behind the page, which is asked for matrices of attention one by one.
-    pub live: bool,
-}
-
-impl Options {
-    /// What a threshold is chosen for if nothing is said: to find four of five.
-    pub const AIM: Aim = Aim::Sensitivity(0.8);
-
-    /// What patients are grouped by if nothing is said.
-    const BY: [&str; 2] = ["sex", "age"];
-
-    /// What is asked of an evaluation.
-    fn evaluation(&self, run: &Run) -> evaluate::Options {
-        let are_labels = !run.settings().task.labels().is_empty();
-        let has = |name: &&str| {
-            let start = format!("{name}=");
-            run.vocabulary().context.iter().any(|code| code.code.starts_with(&start))
-        };
-        let usual = || Options::BY.iter().filter(|name| are_labels && has(name)).map(|name| (*name).into());
-        evaluate::Options {
-            at: self.at.clone().unwrap_or_else(|| are_labels.then_some(Options::AIM).into_iter().collect()),
-            by: self.by.clone().unwrap_or_else(|| usual().collect()),
-            table: self.table.clone(),
-            min_cell: self.min_cell,
-            ..self.bootstrap.into()
-        }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            encounters: 200,
-            with_ids: false,
-            min_cell: 0,
-            bootstrap: Bootstrap::default(),
-            at: None,
-            by: None,
-            table: None,
-            live: false,
-        }
-    }
-}
 
 /// A run with encounters to look at.
 pub struct Looked<'a> {
@@ -269,15 +210,6 @@ struct NamedCurves {
     has_threshold: bool,
     #[serde(flatten)]
     curves: Curves,
-}
-
-/// Codes that the run knows: diagnoses, treatments, labs.
-#[derive(Debug, Clone, Default, Serialize)]
-struct Codes {
-    kind: Vec<u8>,
-    code: Vec<String>,
-    description: Vec<Option<String>>,
-    count: Vec<Option<u64>>,
 }
 
 /// A part of a model that can be looked at.
@@ -530,66 +462,6 @@ fn structure(evaluation: &Evaluation, layers: &[LayerName], min_cell: u64) -> Op
         encounters: cells::is_told(structure.encounters, evaluation.encounters, min_cell)
             .then_some(structure.encounters),
     })
-}
-
-/// The codes that are told: all, or those that enough encounters have.
-struct Told {
-    min_cell: u64,
-    codes: Vec<(CodeKind, u32)>,
-    /// How many encounters have each of them.
-    counts: Vec<u64>,
-    /// The index of each of all codes among them.
-    indices: Vec<Option<usize>>,
-}
-
-impl Told {
-    fn new(run: &Run, min_cell: u64) -> Self {
-        let (mut codes, mut counts, mut indices) = (Vec::new(), Vec::new(), Vec::new());
-        for kind in CodeKind::ALL {
-            for (id, code) in (0..).zip(&run.vocabulary()[kind]) {
-                let is_told = code.count >= min_cell;
-                indices.push(is_told.then_some(codes.len()));
-                codes.extend(is_told.then_some((kind, id)));
-                counts.extend(is_told.then_some(code.count));
-            }
-        }
-        Told { min_cell, codes, counts, indices }
-    }
-
-    fn names(&self, run: &Run) -> Codes {
-        let mut names = Codes::default();
-        let encounters = run.manifest().dataset.encounters;
-        for ((kind, id), count) in self.codes.iter().zip(&self.counts) {
-            let code = &run.vocabulary()[*kind][*id as usize];
-            names.kind.push(number_on_page(*kind));
-            names.code.push(code.code.clone());
-            names.description.push(code.description.clone());
-            names.count.push(cells::is_told(*count, encounters, self.min_cell).then_some(*count));
-        }
-        names
-    }
-
-    /// Links between codes that are told; not one that tells, beside the counts of its codes, that few
-    /// encounters lack it.
-    fn links(&self, links: Vec<CodeLink>, asked: u64) -> Vec<CodeLink> {
-        let link = |link: CodeLink| {
-            let (cause, effect) = (self.indices[link.cause]?, self.indices[link.effect]?);
-            let wholes = [self.counts[cause], self.counts[effect], asked];
-            let is_told = |all: &u64| cells::is_told(link.encounters, *all, self.min_cell);
-            wholes.iter().all(is_told).then_some(CodeLink { cause, effect, ..link })
-        };
-        links.into_iter().filter_map(link).collect()
-    }
-}
-
-/// The number of a kind of code on the page: its index in `KINDS` of `page/data.js`, where the visit is 0.
-fn number_on_page(kind: CodeKind) -> u8 {
-    match kind {
-        CodeKind::Diagnosis => 1,
-        CodeKind::Treatment => 2,
-        CodeKind::Lab => 3,
-        CodeKind::Context => 4,
-    }
 }
 
 /// Settings by their names, dots between the parts.

@@ -14,7 +14,8 @@ function planOf(view, width) {
   const least = narrow ? 30 : 72;
   const gaps = Math.max(1, columns.length - 1);
   const visit = textWidth("visit", size) + 2 * pad + 2;
-  const most = (width - visit - gaps * least) / Math.max(1, columns.length - 1);
+  // Where there is too little room the drawing is larger than its frame, which makes it smaller.
+  const most = Math.max(48, (width - visit - gaps * least) / Math.max(1, columns.length - 1));
   for (const column of columns) {
     const labels = column.nodes.map(node => textWidth(labelOf(view, node).slice(0, 120), size) + 2 * pad + 2);
     const heading = textWidth(headingOf(column), 12) * 1.1;
@@ -26,7 +27,7 @@ function planOf(view, width) {
   const pitch = lines === 2 ? 36 : longest > 40 ? 19 : longest > 24 ? 21 : 24;
   const height = head + longest * pitch;
   const used = columns.reduce((sum, column) => sum + column.width, 0);
-  const gap = Math.min((width - used) / gaps, Math.max(150, Math.min(320, height * 0.35)));
+  const gap = Math.min(Math.max(24, (width - used) / gaps), Math.max(150, Math.min(320, height * 0.35)));
   const place = new Array(view.nodes.length);
   let left = 0;
   for (const column of columns) {
