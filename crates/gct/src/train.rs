@@ -46,6 +46,8 @@ pub enum Event {
         step: u64,
         /// Of so many.
         steps: u64,
+        /// Encounters that each step learns from.
+        batch: u64,
         /// Encounters to learn from.
         train: usize,
         /// Encounters to validate on.
@@ -397,6 +399,7 @@ impl<'a> Session<'a> {
         job.tell(Event::Started {
             step: self.state.step,
             steps,
+            batch: self.encounters_per_step(),
             train: self.data.train.len(),
             validation: self.data.validation.len(),
             left_out: self.data.left_out,

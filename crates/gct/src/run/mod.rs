@@ -688,7 +688,7 @@ fn summary(folder: &Path) -> Result<Summary> {
         path: folder.to_owned(),
         task: settings.task.to_string(),
         model: settings.model.name().into(),
-        steps: settings.steps,
+        steps: settings.last_step(),
         seeds: [settings.seed, settings.split.seed],
         step: checkpoint::last_step(folder)?,
         metric: settings.task.chosen_by().into(),

@@ -402,6 +402,34 @@ fn a_row_of_zeros_in_p_does_no_harm() {
 }
 
 #[test]
+fn positives_count_as_if_there_were_more_of_them() {
+    let head = HeadConfig::Labels { count: 2 };
+    let once = with_labels(&head, examples(&encounters(9), false));
+    // Of the first label, what is true three times, and what is false once; of the second as it is.
+    let mut often = once.clone();
+    for example in &once {
+        if example.labels[0] == Some(true) {
+            often.extend([(); 2].map(|()| example.clone().with_labels(vec![Some(true), None])));
+        }
+    }
+    for name in ["shallow", "logistic"] {
+        let model = Model::<f64>::new(&small(name, 0.0), &head, rows(), 7).unwrap();
+        let play = |examples: &[Example], positives: &[f64]| {
+            let mut gradients = vec![0.0; model.parameters().len()];
+            let pass = Pass { positives, batch_terms: 10, ..model.pass(examples, false) };
+            let outcome = model.play(examples, pass, &mut Pool::default(), Some(&mut gradients));
+            (outcome.prediction, gradients)
+        };
+        let ((loss, slopes), (expected, expected_slopes)) = (play(&once, &[3.0, 1.0]), play(&often, &[]));
+        assert!((loss - expected).abs() < 1e-12, "{name}: {loss} {expected}");
+        assert!((loss - play(&once, &[]).0).abs() > 0.1, "{name}: the weight counts");
+        for (slope, expected) in slopes.iter().zip(&expected_slopes) {
+            assert!((slope - expected).abs() < 1e-12, "{name}: {slope} {expected}");
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "all labels of every example")]
 fn labels_of_the_wrong_number_are_not_learned_from() {
     let labels = [vec![Some(true)], vec![Some(true), None, None]];
