@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             (written, selection::left_out(written.left_out, written.unseen, written.overlap))
         }
     };
-    let width = run.settings().model.width();
+    let width = run.settings().width();
     if arguments.json {
         let mut report = json!({
             "out": arguments.output.out,

@@ -258,7 +258,7 @@ impl Display {
         let mut inside = self.inside.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
             Event::Planned { trials, finished, side_by_side } => {
-                let total: u64 = trials.iter().map(|trial| trial.settings.steps).sum();
+                let total: u64 = trials.iter().map(|trial| trial.settings.last_step()).sum();
                 let batch = trials.first().map_or(1, |trial| trial.settings.batch as u64);
                 inside.bar = terminal::training(total, batch, self.quiet);
                 inside.steps = vec![0; trials.len()];
@@ -312,7 +312,7 @@ impl Display {
 impl Inside {
     fn end(&mut self, trial: usize) {
         self.ended += 1;
-        self.steps[trial] = self.trials[trial].settings.steps;
+        self.steps[trial] = self.trials[trial].settings.last_step();
         self.bar.set_position(self.steps.iter().sum());
         self.message();
     }

@@ -42,6 +42,7 @@ const ROWS: &[Row] = &[
     (&["lambda", "reg", "regularization"], TRAINING, Setting("model.regularization")),
     (&["weight-decay", "l2", "wd"], TRAINING, Setting("weight_decay")),
     (&["label-smoothing", "smoothing"], TRAINING, Setting("label_smoothing")),
+    (&["class-weight", "pos-weight", "scale-pos-weight"], TRAINING, Setting("class_weight")),
     (&["average", "ema", "ema-decay", "swa"], TRAINING, Setting("average")),
     (
         &["optimizer", "optim"],

@@ -27,14 +27,17 @@ use crate::terminal::{self, count, refusal, score, visible};
 #[command(after_help = "Examples:
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct train --data synthetic --task label:d1_m1 --model transformer --out runs/t --steps 5000 --set learning_rate=0.001
+  gct train --data hospital --task readmission --model logistic --out runs/l   a baseline, in seconds
+  gct train --data hospital --task labels:readmission,mortality --set class_weight=balanced --out runs/two
   gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
   gct train --out runs/gct --resume --steps 40000   for more steps than before
   gct train --show-config                           the paper's hyperparameters
   gct train --show-config --task masked_diagnosis --model gct
 
-Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, label:NAME
-Models: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime")]
+Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, label:NAME,
+  labels:NAME,NAME
+Models: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime, logistic")]
 pub(crate) struct Arguments {
     /// The dataset folder
     #[arg(long, value_name = "DIR")]
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
             "ended_early": outcome.early,
             "metric": settings.task.chosen_by(),
             "best": outcome.best,
+            "c": outcome.best.and_then(|best| settings.c(best.step)),
             "seconds": outcome.seconds,
         }))?);
     }
@@ -117,7 +121,8 @@ fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
     let best = match outcome.best {
         Some(best) => {
             let metric = settings.task.chosen_by();
-            format!("best validation {metric} {:.4}, at step {}", best.value, count(best.step))
+            let c = settings.c(best.step).map_or(String::new(), |c| format!(" (C {c})"));
+            format!("best validation {metric} {:.4}, at step {}{c}", best.value, count(best.step))
         }
         None => format!("validation {} was never defined", settings.task.chosen_by()),
     };
@@ -220,7 +225,7 @@ fn show_config(arguments: &Arguments) -> Result<()> {
     for task in Question::NAMES {
         for model in Config::NAMES {
             let settings = Settings::paper(task.parse()?, model, source)?;
-            if settings.check().is_err() {
+            if settings.check().is_err() || matches!(settings.model, Config::Logistic(_)) {
                 continue;
             }
             let model_settings = toml::Table::try_from(&settings.model)?;
@@ -251,7 +256,6 @@ pub(crate) struct Display {
     bar: ProgressBar,
     quiet: bool,
     lines: bool,
-    batch: u64,
     metric: &'static str,
     loss: Option<f64>,
     last: Option<f64>,
@@ -262,14 +266,13 @@ impl Display {
     pub(crate) fn new(quiet: bool) -> Self {
         let lines = !quiet && !io::stderr().is_terminal();
         let bar = ProgressBar::hidden();
-        Display { bar, quiet, lines, batch: 0, metric: "", loss: None, last: None, best: None }
+        Display { bar, quiet, lines, metric: "", loss: None, last: None, best: None }
     }
 
     /// Forgets the training before.
     pub(crate) fn begin(&mut self, dataset: &Dataset, settings: &Settings) {
         *self = Display {
             bar: terminal::progress(dataset.manifest().encounters, "reading encounters", self.quiet),
-            batch: settings.batch as u64,
             metric: settings.task.chosen_by(),
             ..Display::new(self.quiet)
         };
@@ -278,9 +281,9 @@ impl Display {
     pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::Read(encounters) => self.bar.set_position(*encounters),
-            Event::Started { step, steps, train, validation, left_out } => {
+            Event::Started { step, steps, batch, train, validation, left_out } => {
                 self.finish();
-                self.bar = terminal::training(*steps, self.batch, self.quiet);
+                self.bar = terminal::training(*steps, *batch, self.quiet);
                 self.bar.set_position(*step);
                 self.bar.reset_eta();
                 let left_out = match left_out {

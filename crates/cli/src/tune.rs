@@ -35,7 +35,7 @@ use crate::terminal::{self, count, refusal, score, visible};
   gct train --data synthetic --config tuned/best.toml --out runs/best --steps 20000
 
 The space is the paper's: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's regularization 1e-2 to
-1e2. --space reads another one from a TOML file:
+1e2; of logistic, which is not the paper's, model.c 1e-4 to 10. --space reads another one from a TOML file:
   [[dimensions]]
   name = \"learning_rate\"
   low = 1e-4
@@ -282,7 +282,8 @@ impl Display {
         let left = trials.saturating_sub(tuning.trials().len()).min(100_000) as u64;
         let ended: Vec<_> = tuning.trials().iter().filter(|trial| trial.end != End::Begun).collect();
         let begun = tuning.trials().len() - ended.len();
-        let bar = terminal::training((left + begun as u64) * settings.steps, settings.batch as u64, quiet);
+        let bar =
+            terminal::training((left + begun as u64) * settings.last_step(), settings.batch as u64, quiet);
         let best = ended.iter().filter(|trial| trial.end != End::Failed).filter_map(|trial| trial.best);
         let best = best.map(|best| best.value);
         Display {
@@ -291,7 +292,7 @@ impl Display {
             metric: settings.task.chosen_by(),
             inside: Mutex::new(Inside {
                 bar,
-                steps_each: settings.steps,
+                steps_each: settings.last_step(),
                 done: 0,
                 running: Vec::new(),
                 ended: ended.len(),

@@ -37,6 +37,15 @@ impl EmbeddingRows {
         self.ranges().range(kind).start as u32 + id
     }
 
+    /// The rows of the nodes of an encounter.
+    pub(crate) fn of(self, encounter: &Encounter) -> Vec<u32> {
+        let mut rows = vec![EmbeddingRows::VISIT];
+        for kind in CodeKind::ALL {
+            rows.extend(encounter.codes[kind].iter().map(|&id| self.code(kind, id)));
+        }
+        rows
+    }
+
     /// The row of a code that is hidden.
     pub fn hidden(self) -> u32 {
         self.ranges().len() as u32
@@ -105,10 +114,7 @@ impl Example {
     /// Makes one.
     pub fn new(encounter: &Encounter, rows: EmbeddingRows, prior: &Prior, settings: &MatrixSettings) -> Self {
         let ranges = NodeRanges::of(encounter);
-        let mut ids = vec![EmbeddingRows::VISIT];
-        for kind in CodeKind::ALL {
-            ids.extend(encounter.codes[kind].iter().map(|&id| rows.code(kind, id)));
-        }
+        let mut ids = rows.of(encounter);
         let hidden = settings.hidden.map(|hidden| {
             let node = ranges.range(CodeKind::Diagnosis).start + hidden.position;
             ids[node] = rows.hidden();

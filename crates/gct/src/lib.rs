@@ -135,7 +135,7 @@ pub mod question;
 /// What the paper reports: counts of its data, metrics, hyperparameters.
 pub mod paper;
 
-/// The models of the paper: numbers in, numbers out.
+/// The models of the paper and logistic regression: numbers in, numbers out.
 pub mod model;
 
 /// The run folder: settings, weights, checkpoints, what was measured.

@@ -75,6 +75,13 @@ impl Parameters {
         vector
     }
 
+    /// A table of vectors of zeros.
+    pub(crate) fn zeros(&mut self, name: &str, rows: usize, width: usize) -> Vector {
+        let vector = self.plan.vector(rows * width);
+        self.name(name, vec![rows, width], vector.start, Initial::Constant(0.0));
+        vector
+    }
+
     /// A vector of equal numbers.
     pub(crate) fn vector(&mut self, name: &str, len: usize, value: f64) -> Vector {
         let vector = self.plan.vector(len);

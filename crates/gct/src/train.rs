@@ -20,13 +20,13 @@ use crate::files::{Overwrite, write_own};
 use crate::infer::Predictor;
 use crate::job::Job;
 use crate::metric::Scores;
-use crate::model::{Learner, Learning, Model, Moments, TapeLearner};
+use crate::model::{Config, Learner, Learning, Model, Moments, Observed, Strengths, TapeLearner};
 use crate::prior::{Counter, Prior};
 use crate::question::Hide;
 use crate::record::{Encounter, PerKind};
 use crate::run::checkpoint::{self, Loaded, Losses, State};
 use crate::run::journal::Journal;
-use crate::run::{self, Best, Entry, Hasher, Learned, Run, Settings};
+use crate::run::{self, Best, ClassWeight, Entry, Hasher, Learned, Run, Settings};
 use crate::split::{Split, SplitPart};
 
 /// A loss above this has exploded.
@@ -46,6 +46,8 @@ pub enum Event {
         step: u64,
         /// Of so many.
         steps: u64,
+        /// Encounters that each step learns from.
+        batch: u64,
         /// Encounters to learn from.
         train: usize,
         /// Encounters to validate on.
@@ -136,10 +138,11 @@ pub fn start(
         Some(prior) => prior.with_encounters(noted.counter.encounters()),
         None => noted.counter.finish(),
     };
+    let positives = data.positives(&settings)?;
     let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
     let moments = Moments::zeros(model.parameters().len());
     let begin = Loaded { model, moments, average: None, state: State::default() };
-    Session::new(&run, &data, begin, execution)?.train(execution.checkpoint_every, job)
+    Session::new(&run, &data, positives, begin, execution)?.train(execution.checkpoint_every, job)
 }
 
 /// Conditional probabilities from a file, for the codes of a dataset.
@@ -182,14 +185,15 @@ pub fn resume(
     }
     let columns = settings.task.columns(&dataset.manifest().labels)?;
     let data = Data::read(&settings, &columns, dataset, None, job)?;
+    let positives = data.positives(&settings)?;
     if steps != run.settings().steps {
         run.set_steps(steps)?;
     }
-    Session::new(&run, &data, loaded, execution)?.train(execution.checkpoint_every, job)
+    Session::new(&run, &data, positives, loaded, execution)?.train(execution.checkpoint_every, job)
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
-    state.step >= settings.steps || is_early(settings, state)
+    state.step >= settings.last_step() || is_early(settings, state)
 }
 
 fn is_early(settings: &Settings, state: &State) -> bool {
@@ -197,7 +201,7 @@ fn is_early(settings: &Settings, state: &State) -> bool {
 }
 
 fn outcome(settings: &Settings, state: &State) -> Outcome {
-    let early = state.step < settings.steps && is_early(settings, state);
+    let early = state.step < settings.last_step() && is_early(settings, state);
     Outcome { step: state.step, best: state.best, early, seconds: state.seconds }
 }
 
@@ -229,6 +233,11 @@ impl Noted {
 }
 
 impl Data {
+    /// What a positive of each label counts in the loss; nothing if all count alike.
+    fn positives(&self, settings: &Settings) -> Result<Vec<f64>> {
+        settings.class_weight.positives(&settings.task.labels(), &self.train)
+    }
+
     /// Reads them.
     fn read(
         settings: &Settings,
@@ -272,13 +281,54 @@ impl Data {
     }
 }
 
+/// What makes the steps of a training.
+enum Steps {
+    /// A learner, each from a batch.
+    Batches(Box<dyn Learner<f32>>),
+    /// Fits of logistic regression, each to all encounters.
+    Fits(Box<Strengths>),
+}
+
+impl Steps {
+    fn new(
+        (model, moments): (Model<f32>, Moments<f32>),
+        data: &Data,
+        positives: &[f64],
+        execution: Execution<'_>,
+    ) -> Self {
+        let Config::Logistic(_) = model.config() else {
+            return Steps::Batches((execution.learner)(model, moments));
+        };
+        let rows = model.embedding_rows();
+        let all = data.train.iter().map(|encounter| (rows.of(encounter), &encounter.labels[..]));
+        let observed = Observed::new(rows.count(), all);
+        Steps::Fits(Box::new(Strengths::new(model, moments, observed, positives.to_vec())))
+    }
+
+    fn model(&self) -> &Model<f32> {
+        match self {
+            Steps::Batches(learner) => learner.model(),
+            Steps::Fits(strengths) => strengths.model(),
+        }
+    }
+
+    fn moments(&self) -> &Moments<f32> {
+        match self {
+            Steps::Batches(learner) => learner.moments(),
+            Steps::Fits(strengths) => strengths.moments(),
+        }
+    }
+}
+
 /// A training under way.
 struct Session<'a> {
     run: &'a Run,
     settings: &'a Settings,
     encoding: Encoding<'a>,
     data: &'a Data,
-    learner: Box<dyn Learner<f32>>,
+    steps: Steps,
+    /// What a positive of each label counts in the loss; empty where all count alike.
+    positives: Vec<f64>,
     /// The average of its weights, if that is what is validated and saved.
     average: Option<Average>,
     state: State,
@@ -301,7 +351,13 @@ struct Clock {
 }
 
 impl<'a> Session<'a> {
-    fn new(run: &'a Run, data: &'a Data, begin: Loaded, execution: Execution<'_>) -> Result<Self> {
+    fn new(
+        run: &'a Run,
+        data: &'a Data,
+        positives: Vec<f64>,
+        begin: Loaded,
+        execution: Execution<'_>,
+    ) -> Result<Self> {
         let (settings, now) = (run.settings(), Instant::now());
         let Loaded { model, moments, average, state } = begin;
         let average = (settings.average > 0.0).then(|| Average {
@@ -309,13 +365,14 @@ impl<'a> Session<'a> {
             // Before the first step, when it is the average of nothing, any values do.
             values: average.unwrap_or_else(|| model.weights().values().to_vec()),
         });
-        let learner = (execution.learner)(model, moments);
+        let steps = Steps::new((model, moments), data, &positives, execution);
         Ok(Session {
             run,
             settings,
             encoding: run.encoding(),
             data,
-            learner,
+            steps,
+            positives,
             average,
             kept: state.step,
             journal: Journal::open(run.path(), state.journal)?,
@@ -326,7 +383,7 @@ impl<'a> Session<'a> {
     }
 
     fn train(mut self, checkpoint_every: Duration, job: &Job<'_, Event>) -> Result<Outcome> {
-        let (settings, steps) = (self.settings, self.settings.steps);
+        let (settings, steps) = (self.settings, self.settings.last_step());
         self.journal.note(&format!(
             "{} of {} on {} encounters, from step {} to {steps}",
             settings.task,
@@ -334,6 +391,7 @@ impl<'a> Session<'a> {
             self.data.train.len(),
             self.state.step
         ))?;
+        self.note_weights()?;
         if self.state.step == 0 {
             // From now on, a run without a checkpoint is one that has lost it.
             self.checkpoint()?;
@@ -341,6 +399,7 @@ impl<'a> Session<'a> {
         job.tell(Event::Started {
             step: self.state.step,
             steps,
+            batch: self.encounters_per_step(),
             train: self.data.train.len(),
             validation: self.data.validation.len(),
             left_out: self.data.left_out,
@@ -352,7 +411,7 @@ impl<'a> Session<'a> {
         while !is_over(settings, &self.state) {
             let loss = self.step()?;
             job.tell(Event::Step { step: self.state.step, loss });
-            if self.state.step.is_multiple_of(settings.validate_every) || self.state.step == steps {
+            if settings.validates_after(self.state.step) {
                 job.tell(Event::Validated(self.validate_and_keep()?));
             }
             if job.stop().is_requested() && !is_over(settings, &self.state) {
@@ -374,27 +433,35 @@ impl<'a> Session<'a> {
         Ok(entry)
     }
 
-    /// Learns from the next batch.
+    /// Writes down what positives count, where that depends on the data.
+    fn note_weights(&self) -> Result<()> {
+        if self.settings.class_weight != ClassWeight::Balanced {
+            return Ok(());
+        }
+        for (label, weight) in self.settings.task.labels().into_iter().zip(&self.positives) {
+            self.journal.note(&format!("positives of {label} count {weight}"))?;
+        }
+        Ok(())
+    }
+
+    /// Learns from the next batch, or fits the next regression.
     fn step(&mut self) -> Result<f64> {
         let (settings, step) = (self.settings, self.state.step);
-        let first = step * settings.batch as u64;
-        let batch: Vec<(u64, usize)> =
-            (first..first + settings.batch as u64).map(|number| (number, self.order.at(number))).collect();
-        let (data, encoding) = (self.data, self.encoding);
-        let examples: Vec<Example> = (batch.par_iter())
-            .map(|&(number, index)| {
-                let hide = Hide::ByKey(mixed(settings.seed, Purpose::Hiding, number));
-                encoding.example(&settings.task.sample(&data.train[index], hide))
-            })
-            .collect();
-        let learning = Learning {
-            rate: settings.rate(step),
-            clip: (settings.clip > 0.0).then_some(settings.clip),
-            weight_decay: settings.weight_decay,
-            label_smoothing: settings.label_smoothing,
-            dropout_key: mixed(settings.seed, Purpose::Dropping, step) as u32,
+        let outcome = match &mut self.steps {
+            Steps::Fits(strengths) => strengths.step(step),
+            Steps::Batches(learner) => {
+                let examples = batch(settings, self.data, self.encoding, &mut self.order, step);
+                let learning = Learning {
+                    rate: settings.rate(step),
+                    clip: (settings.clip > 0.0).then_some(settings.clip),
+                    weight_decay: settings.weight_decay,
+                    label_smoothing: settings.label_smoothing,
+                    positives: &self.positives,
+                    dropout_key: mixed(settings.seed, Purpose::Dropping, step) as u32,
+                };
+                learner.step(&examples, learning)
+            }
         };
-        let outcome = self.learner.step(&examples, learning);
         if !outcome.prediction.is_finite()
             || !outcome.regularizer.is_finite()
             || outcome.prediction > EXPLODED
@@ -403,12 +470,20 @@ impl<'a> Session<'a> {
         }
         self.state.step += 1;
         if let Some(average) = &mut self.average {
-            average.add(self.state.step, self.learner.model().weights().values());
+            average.add(self.state.step, self.steps.model().weights().values());
         }
         self.state.losses.prediction += outcome.prediction;
         self.state.losses.regularizer += outcome.regularizer;
         self.state.losses.steps += 1;
         Ok(outcome.prediction)
+    }
+
+    /// Encounters that a step learns from.
+    fn encounters_per_step(&self) -> u64 {
+        match self.steps {
+            Steps::Batches(_) => self.settings.batch as u64,
+            Steps::Fits(_) => self.data.train.len() as u64,
+        }
     }
 
     fn diverged(&self, step: u64, loss: f64) -> Result<Error> {
@@ -419,7 +494,7 @@ impl<'a> Session<'a> {
 
     /// Whether every weight is a number: a step can break them after its loss was computed.
     fn check_weights(&self) -> Result<()> {
-        match self.learner.model().weights().values().iter().all(|weight| weight.is_finite()) {
+        match self.steps.model().weights().values().iter().all(|weight| weight.is_finite()) {
             true => Ok(()),
             false => Err(self.diverged(self.state.step, f64::NAN)?),
         }
@@ -427,7 +502,7 @@ impl<'a> Session<'a> {
 
     /// Gives `look` the model that is validated and saved: that of the last step, or the average.
     fn with_model<R>(&self, look: impl FnOnce(&Model<f32>) -> R) -> R {
-        let last = self.learner.model();
+        let last = self.steps.model();
         match &self.average {
             Some(average) => look(&last.with_weights(average.values.clone())),
             None => look(last),
@@ -439,7 +514,7 @@ impl<'a> Session<'a> {
         self.check_weights()?;
         let settings = self.settings;
         let (now, (lap, lap_step)) = (Instant::now(), self.clock.lap);
-        let learned = (self.state.step - lap_step) * settings.batch as u64;
+        let learned = (self.state.step - lap_step) * self.encounters_per_step();
         let scores = match self.scores() {
             Err(Error::NotFinite) => return Err(self.diverged(self.state.step, f64::NAN)?),
             scores => scores?,
@@ -457,7 +532,7 @@ impl<'a> Session<'a> {
         let Losses { prediction, regularizer, steps } = std::mem::take(&mut self.state.losses);
         let entry = Entry {
             step: self.state.step,
-            epoch: (self.state.step * settings.batch as u64) as f64 / self.data.train.len() as f64,
+            epoch: (self.state.step * self.encounters_per_step()) as f64 / self.data.train.len() as f64,
             learning_rate: settings.rate(self.state.step - 1),
             train_loss: prediction / steps as f64,
             train_regularizer: regularizer / steps as f64,
@@ -495,10 +570,29 @@ impl<'a> Session<'a> {
             self.save_weights(run::LAST)?;
         }
         let average = self.average.as_ref().map(|average| &average.values[..]);
-        checkpoint::save(self.run, &*self.learner, average, &self.state)?;
+        checkpoint::save(self.run, (self.steps.model(), self.steps.moments()), average, &self.state)?;
         (self.kept, self.clock.kept) = (self.state.step, Instant::now());
         Ok(())
     }
+}
+
+/// The examples of a step, counted from 0.
+fn batch(
+    settings: &Settings,
+    data: &Data,
+    encoding: Encoding<'_>,
+    order: &mut Order,
+    step: u64,
+) -> Vec<Example> {
+    let first = step * settings.batch as u64;
+    let batch: Vec<(u64, usize)> =
+        (first..first + settings.batch as u64).map(|number| (number, order.at(number))).collect();
+    (batch.par_iter())
+        .map(|&(number, index)| {
+            let hide = Hide::ByKey(mixed(settings.seed, Purpose::Hiding, number));
+            encoding.example(&settings.task.sample(&data.train[index], hide))
+        })
+        .collect()
 }
 
 /// An exponential moving average of the weights after each step. It begins with the first step and not with

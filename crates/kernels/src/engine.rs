@@ -193,12 +193,14 @@ pub trait Engine {
     ) -> f64;
 
     /// Cross entropy of labels, summed; row after row, `None` is left out. Targets are moved towards one half
-    /// by the share `smoothing` of the way.
+    /// by the share `smoothing` of the way. `positives` is what a positive of each column counts, beside 1
+    /// for a negative; empty where all count alike.
     fn label_loss(
         &mut self,
         logits: &Self::Matrix,
         labels: impl Iterator<Item = Option<bool>>,
         smoothing: f64,
+        positives: &[f64],
         weight: f64,
     ) -> f64;
 

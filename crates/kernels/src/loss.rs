@@ -305,6 +305,16 @@ pub fn binary<T: Number>(logit: T, label: bool, smoothing: f64) -> (f64, T) {
     (x.max(0.0) - x * target + e.ln_1p(), T::of(sigmoid - target))
 }
 
+/// What the n-th of the labels of many rows counts in the loss, where a positive of each column counts as
+/// much as `positives` says, and a negative 1; without them, every label counts 1.
+pub fn counted(label: Option<bool>, number: usize, positives: &[f64]) -> f64 {
+    match (label, positives.len()) {
+        (None, _) => 0.0,
+        (Some(true), columns @ 1..) => positives[number % columns],
+        (Some(_), _) => 1.0,
+    }
+}
+
 /// A label as a target: 0 or 1, moved towards one half by the share `smoothing` of the way.
 pub fn smoothed(label: bool, smoothing: f64) -> f64 {
     (1.0 - smoothing) * f64::from(u8::from(label)) + 0.5 * smoothing

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation};
 use gct_kernels::engine::{Attend, Columns, Connected, DecoderParameters, Engine, Linear, Norm, Reach};
-use gct_kernels::loss::{pair_of_groups, smoothed};
+use gct_kernels::loss::{counted, pair_of_groups, smoothed};
 use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::Activation;
 use gct_kernels::weights::Vector;
@@ -316,11 +316,13 @@ impl Engine for Tensors<'_> {
         logits: &Matrix,
         labels: impl Iterator<Item = Option<bool>>,
         smoothing: f64,
+        positives: &[f64],
         weight: f64,
     ) -> f64 {
         let target = |label: Option<bool>| smoothed(label == Some(true), smoothing);
-        let (targets, counted): (Vec<f64>, Vec<f64>) =
-            labels.map(|label| (target(label), f64::from(u8::from(label.is_some())))).unzip();
+        let (targets, counted): (Vec<f64>, Vec<f64>) = (labels.enumerate())
+            .map(|(number, label)| (target(label), counted(label, number, positives)))
+            .unzip();
         let shape = logits.rows.dims();
         let [targets, counted] = [targets, counted].map(|values| self.constant(values, shape));
         let loss = Self::cross_entropy(logits.rows.clone(), targets, counted);

@@ -55,7 +55,7 @@ impl<T: Number> Plain<T> {
     }
 
     /// The loss of a batch and the gradient of every parameter, one after the other.
-    pub fn gradients(&self, batch: &[Example], pass: Pass) -> (Outcome, Vec<f64>) {
+    pub fn gradients(&self, batch: &[Example], pass: Pass<'_>) -> (Outcome, Vec<f64>) {
         let learned: BTreeMap<usize, Tensor<2>> = (self.parameters.iter())
             .map(|(start, value)| (*start, value.clone().autodiff().require_grad()))
             .collect();
@@ -74,7 +74,7 @@ impl<T: Number> Plain<T> {
 }
 
 impl<T: Number> Learner<T> for Plain<T> {
-    fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome {
+    fn step(&mut self, batch: &[Example], learning: Learning<'_>) -> Outcome {
         let (outcome, gradients) = self.gradients(batch, learning.pass(&self.model, batch));
         // Weights and moments are kept on the host, where the one Adam of all learners is: the gradient comes
         // from the device and the new weights go back. Where these copies cost too much, Adam can move to the

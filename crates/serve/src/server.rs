@@ -132,7 +132,7 @@ impl Server {
                 treatment: codes.treatment.len(),
                 lab: codes.lab.len(),
             },
-            width: run.settings().model.width(),
+            width: run.settings().width(),
             layers,
         };
         let (ending, is_ending) = watch::channel(false);

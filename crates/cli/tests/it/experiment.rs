@@ -22,6 +22,30 @@ set.batch = 8
 set.model.width = 16
 "#;
 
+#[test]
+fn logistic_regression_and_several_labels_can_be_among_the_trials() {
+    let home = tempfile::tempdir().unwrap();
+    let file = FILE
+        .replace(
+            "\"graph_reconstruction\", \"masked_diagnosis\"",
+            "\"labels:d1_m1,d2_m1\", \"masked_diagnosis\"",
+        )
+        .replace("\"deep\"]", "\"logistic\"]")
+        .replace("[0, 1]", "[0]")
+        .replace("set.model.width = 16", "[[settings]]\nmodels = [\"gct\"]\nset.model.width = 16");
+    fs::write(home.path().join("mixed.toml"), file).unwrap();
+    let report = json(home.path(), "experiment mixed.toml --out all --quiet");
+    let mixed = &report["experiments"]["mixed"];
+    assert_eq!((mixed["trials"].as_u64(), mixed["finished"].as_u64()), (Some(3), Some(3)));
+    let trials = names(&home.path().join("all/trials"));
+    let expected = ["labels.d1_m1.d2_m1-gct-0", "labels.d1_m1.d2_m1-logistic-0", "masked_diagnosis-gct-0"];
+    assert_eq!(
+        trials,
+        expected.map(|name| format!("{name}.json")),
+        "logistic regression guesses no diagnosis"
+    );
+}
+
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("small.toml"), FILE).unwrap();

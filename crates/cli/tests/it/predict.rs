@@ -46,6 +46,21 @@ fn labels_have_a_row_for_each_encounter_and_label() {
 }
 
 #[test]
+fn of_several_labels_each_has_a_row_and_meds_has_no_place_for_them() {
+    let (_guard, home) = trained("labels:d2_m1,d1_m1");
+    let written = json(&home, "predict run --split all --out all.csv");
+    assert_eq!((&written["encounters"], &written["rows"]), (&300.into(), &600.into()));
+    let table = fs::read_to_string(home.join("all.csv")).unwrap();
+    let labels: Vec<&str> = table.lines().skip(1).map(|row| row.split(',').nth(3).unwrap()).collect();
+    assert!(labels.chunks(2).all(|pair| pair == ["d2_m1", "d1_m1"]));
+    let error = refusal(&home, "predict run --meds --out x.parquet");
+    assert!(error.contains("the task is not to predict one label"), "{error}");
+    let report = json(&home, "evaluate run --bootstrap 0");
+    assert!(report["labels"]["d2_m1"].is_object() && report["labels"]["d1_m1"].is_object());
+    gct(&home, "report run --out page.html --quiet").assert().success();
+}
+
+#[test]
 fn guesses_of_a_hidden_diagnosis_are_as_many_as_wanted() {
     let (_guard, home) = trained("masked_diagnosis");
     let written = json(&home, "predict run --top 3 --out guesses.parquet");

@@ -197,6 +197,26 @@ fn names_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn logistic_regression_tells_which_c_it_chose() {
+    let (_guard, home) = home();
+    let line = "train --data data --task labels:d2_m1,d1_m1 --model logistic --set class_weight=balanced";
+    let report = json(&home, &format!("{line} --out run --quiet"));
+    assert_eq!((&report["model"], &report["steps"]), (&"logistic".into(), &11.into()));
+    let (step, c) = (report["best"]["step"].as_u64().unwrap(), report["c"].as_f64().unwrap());
+    let config: toml::Table = fs::read_to_string(home.join("run/config.toml")).unwrap().parse().unwrap();
+    assert_eq!(config["model"]["c"][step as usize - 1].as_float(), Some(c));
+    assert_eq!(config["class_weight"].as_str(), Some("balanced"));
+    let log = fs::read_to_string(home.join("run/log.txt")).unwrap();
+    assert!(log.contains("positives of d2_m1 count ") && log.contains("positives of d1_m1 count "), "{log}");
+    let text =
+        gct(&home, "train --data data --task label:d1_m1 --model logistic --set model.c=[0.5] --out one");
+    let text = text.assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("one: 1 steps of logistic on label:d1_m1"), "{text}");
+    assert!(text.contains(", at step 1 (C 0.5)\n"), "{text}");
+}
+
+#[test]
 fn bad_input_gets_one_clear_error() {
     let (_guard, home) = home();
     gct(&home, &format!("{TRAIN} --out run --quiet").replace("--steps 40", "--steps 4")).assert().success();
@@ -219,6 +239,35 @@ fn bad_input_gets_one_clear_error() {
              hint: any of them can be learned: --task label:d1_m1\n",
         ),
         ("train --data data --out x", "error: --task is missing"),
+        (
+            "train --data data --task labels:d1_m1,d1_m1 --out x",
+            "error: setting `task`: labels:d1_m1,d1_m1 is not allowed; expected labels of the dataset with commas \
+             between them, each once: labels:NAME,NAME\nhint: ",
+        ),
+        (
+            "train --data data --task labels:d1_m1,died --out x",
+            "error: the task `labels:d1_m1,died` needs the label `died`, which the dataset does not have; it has: \
+             d1_m1, d2_m1\nhint: any of them can be learned: --task label:d1_m1\n",
+        ),
+        (
+            "train --data data --task masked_diagnosis --model logistic --out x",
+            "error: setting `model`: logistic is not allowed; expected another model, such as gct or shallow: it \
+             predicts labels of the visit and nothing else\nhint: ",
+        ),
+        (
+            "train --data data --task label:d1_m1 --model logistic --set average=0.9 --out x",
+            "error: setting `average`: 0.9 is not allowed; expected 0, because logistic regression is fitted to \
+             convergence\nhint: ",
+        ),
+        (
+            "train --data data --task label:d1_m1 --set class_weight=even --out x",
+            "error: --set class_weight=even: class_weight: invalid value: text \"even\", expected a number above 0, \
+             up to 1000000, or balanced\nhint: ",
+        ),
+        (
+            "train --data data --task graph_reconstruction --set class_weight=balanced --out x",
+            "error: setting `class_weight`: balanced is not allowed; expected 1 in this task, which has no labels\n",
+        ),
         (
             "train --data data --task graph_reconstruction --config c.toml --out x",
             "error: --task graph_reconstruction, but --config or --set says `masked_diagnosis`\nhint: leave out one of them\n",

@@ -102,6 +102,18 @@ fn the_best_settings_are_those_of_the_best_trial_and_can_be_trained_with() {
 }
 
 #[test]
+fn what_is_tuned_of_logistic_regression_is_its_c() {
+    let (_guard, home) = home();
+    let report =
+        json(&home, "tune --data data --task label:d1_m1 --model logistic --out tuned --trials 3 --quiet");
+    assert_eq!((&report["trials"], &report["finished"]), (&3.into(), &3.into()));
+    let c = report["best"]["settings"]["model.c"].as_f64().unwrap();
+    let best: toml::Table = fs::read_to_string(home.join("tuned/best.toml")).unwrap().parse().unwrap();
+    assert_eq!(best["model"]["c"].as_array().map(Vec::len), Some(1));
+    assert_eq!(best["model"]["c"][0].as_float(), Some(c));
+}
+
+#[test]
 fn another_plan_and_a_bad_space_are_refused() {
     let (_guard, home) = home();
     gct(&home, &format!("{TUNE} --out tuned --trials 1 --quiet")).assert().success();

@@ -301,7 +301,7 @@ impl Experiment {
             for task in &self.tasks {
                 for name in &self.models {
                     let mut settings = Settings::paper(task.clone(), self.model(name), source)?;
-                    if settings.head.check(settings.model.backbone()).is_err() {
+                    if settings.head.check(settings.model.backbone(&settings.head)).is_err() {
                         // Deep has no nodes whose edges could be found: an empty cell, as in the paper.
                         continue;
                     }

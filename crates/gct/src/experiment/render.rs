@@ -292,6 +292,7 @@ fn latex(experiment: &Experiment, table: &Table) -> String {
 fn curves_name(experiment: &Experiment, task: &Question) -> String {
     let task = match task {
         Question::Labels(Labels::Named(label)) => format!("label-{}", file_name(label)),
+        Question::Labels(Labels::Several(labels)) => format!("labels-{}", file_name(&labels.join(","))),
         Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => {
             task.to_string().replace('_', "-")
         }

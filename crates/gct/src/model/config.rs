@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeepConfig, GcnConfig, GctConfig, MimeConfig, ShallowConfig, TransformerConfig};
+use super::{DeepConfig, GcnConfig, GctConfig, LogisticConfig, MimeConfig, ShallowConfig, TransformerConfig};
 use crate::error::{Error, Result};
 use crate::overrides;
-use crate::question::Backbone;
+use crate::question::{Backbone, HeadConfig};
 
 /// A model by its name in the paper, with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum Config {
     Deep(DeepConfig),
     /// Diagnoses with the treatments they led to, then a sum.
     Mime(MimeConfig),
+    /// A sum of the weights of codes: logistic regression. Not of the paper.
+    Logistic(LogisticConfig),
 }
 
 impl Config {
@@ -44,6 +46,7 @@ impl Config {
             "shallow" => Config::Shallow(ShallowConfig::default()),
             "deep" => Config::Deep(DeepConfig::default()),
             "mime" => Config::Mime(MimeConfig::default()),
+            "logistic" => Config::Logistic(LogisticConfig::default()),
             name => unreachable!("{name} is among the names and has no settings"),
         })
     }
@@ -57,8 +60,8 @@ impl Config {
     }
 
     /// The names of all models.
-    pub const NAMES: [&str; 8] =
-        ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime"];
+    pub const NAMES: [&str; 9] =
+        ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime", "logistic"];
 
     /// Its name.
     pub fn name(&self) -> &'static str {
@@ -71,6 +74,7 @@ impl Config {
             Config::Shallow(_) => "shallow",
             Config::Deep(_) => "deep",
             Config::Mime(_) => "mime",
+            Config::Logistic(_) => "logistic",
         }
     }
 
@@ -86,11 +90,12 @@ impl Config {
             Config::Shallow(config) => config.check(),
             Config::Deep(config) => config.check(),
             Config::Mime(config) => config.check(),
+            Config::Logistic(config) => config.check(),
         }
     }
 
-    /// Numbers per node, and per visit.
-    pub fn width(&self) -> usize {
+    /// Numbers per node, and per visit, under this head.
+    pub fn width(&self, head: &HeadConfig) -> usize {
         match self {
             Config::Gct(config) => config.width,
             Config::Transformer(config) => config.width,
@@ -98,22 +103,25 @@ impl Config {
             Config::Shallow(config) => config.width,
             Config::Deep(config) => config.width,
             Config::Mime(config) => config.width,
+            // A weight of each code for each label.
+            Config::Logistic(_) => head.labels(),
         }
     }
 
     /// What a head must know of it.
-    pub(crate) fn backbone(&self) -> Backbone {
+    pub(crate) fn backbone(&self, head: &HeadConfig) -> Backbone {
         Backbone {
             name: self.name(),
-            width: self.width(),
-            compares_nodes: !matches!(self, Config::Deep(_) | Config::Mime(_)),
-            nodes_see_others: !matches!(self, Config::Shallow(_) | Config::Deep(_)),
+            width: self.width(head),
+            compares_nodes: !matches!(self, Config::Deep(_) | Config::Mime(_) | Config::Logistic(_)),
+            nodes_see_others: !matches!(self, Config::Shallow(_) | Config::Deep(_) | Config::Logistic(_)),
+            sums_logits: matches!(self, Config::Logistic(_)),
         }
     }
 
     /// Whether nodes take something from each other, block by block.
     pub fn mixes(&self) -> bool {
-        !matches!(self, Config::Shallow(_) | Config::Deep(_) | Config::Mime(_))
+        !matches!(self, Config::Shallow(_) | Config::Deep(_) | Config::Mime(_) | Config::Logistic(_))
     }
 
     /// Whether it must be given the true edges.

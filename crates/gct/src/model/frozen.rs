@@ -6,7 +6,8 @@
 //! - What depends on a node's code alone is looked up: the projections of the first block, and the layers of
 //!   Shallow and Deep before their sum.
 //!
-//! Results are those of the model to rounding, not to the bit. MiME gains nothing and stays as it is.
+//! Results are those of the model to rounding, not to the bit. MiME and Logistic gain nothing and stay as
+//! they are.
 //!
 //! One of a calibrated run calibrates its answers: no other way leads from a run to its logits.
 
@@ -77,7 +78,7 @@ impl<T: Number> Model<T> {
             Layers::Transformer(transformer) => transformer.freeze(&mut freezer),
             Layers::Gcn(gcn) => gcn.freeze(&mut freezer),
             Layers::FeedForward(layers) => network.embedding = layers.freeze(&mut freezer),
-            Layers::Mime(_) => {}
+            Layers::Mime(_) | Layers::Logistic => {}
         }
         Frozen { network, weights: Weights::new(freezer.plan, freezer.values), calibration: Vec::new() }
     }

@@ -145,7 +145,7 @@ impl Mime {
         let logits = diagnosis.logits(engine, &of_diagnoses);
         let of_codes = engine.class_loss(&logits, classes.into_iter(), 0.0, weight);
         let logits = treatment.logits(engine, &of_diagnoses);
-        share * (of_codes + engine.label_loss(&logits, labels.into_iter(), 0.0, weight))
+        share * (of_codes + engine.label_loss(&logits, labels.into_iter(), 0.0, &[], weight))
     }
 }
 

@@ -1,5 +1,5 @@
 //! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep
-//! are layers on each node and a sum. Each has a file of its own; what they share is in `block` and
+//! are layers on each node and a sum, Logistic is the sum alone. Each has a file of its own; what they share is in `block` and
 //! `attention`. All are written in the operations of an `Engine`: `play` runs them on this processor, and
 //! other engines can take a model through `run`. A `Learner` trains a model; one that has learned is asked as
 //! a `Frozen` one, which is faster.
@@ -13,6 +13,7 @@
 //! | `gcn_random` | random weights | `gcn.rs` |
 //! | `shallow`, `deep` | nothing | `feed_forward.rs` |
 //! | `mime` | the true edges from diagnoses to treatments | `mime.rs` |
+//! | `logistic` | nothing | `logistic.rs`; fitted by `strengths.rs` |
 
 use gct_kernels::Number;
 use gct_kernels::engine::Engine;
@@ -35,8 +36,10 @@ mod frozen;
 mod gcn;
 mod gct;
 mod learner;
+mod logistic;
 mod mime;
 mod network;
+mod strengths;
 mod tape_learner;
 mod transformer;
 mod weights_file;
@@ -52,9 +55,11 @@ pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
 pub use gct::{GctConfig, PriorRole, Regularizer};
 pub use learner::{Learner, Learning};
+pub use logistic::LogisticConfig;
 pub use mime::MimeConfig;
 pub use network::Activations;
 use network::{Network, NodeStates};
+pub(crate) use strengths::{Observed, Strengths};
 pub use tape_learner::TapeLearner;
 pub use transformer::TransformerConfig;
 
@@ -93,7 +98,7 @@ pub struct Model<T> {
 
 /// What a pass over some examples is for.
 #[derive(Debug, Clone, Copy)]
-pub struct Pass {
+pub struct Pass<'a> {
     /// Decides what is dropped; `None` for evaluation, where nothing is.
     pub dropout_key: Option<u32>,
     /// How many nodes, and how many terms of the loss, the whole batch has: losses are means over the batch,
@@ -105,18 +110,22 @@ pub struct Pass {
     pub first_node: usize,
     /// The share of each target that is spread evenly over all answers; 0 for evaluation.
     pub label_smoothing: f64,
+    /// What a positive of each label counts in the loss, beside 1 for a negative; empty where all count
+    /// alike.
+    pub positives: &'a [f64],
     /// Whether the regulariser is wanted. Without it, only what the prediction needs is computed.
     pub regularizes: bool,
 }
 
-impl Pass {
+impl Pass<'static> {
     /// One that has no loss.
-    const LOOKING: Pass = Pass {
+    const LOOKING: Self = Pass {
         dropout_key: None,
         batch_nodes: 1,
         batch_terms: 1,
         first_node: 0,
         label_smoothing: 0.0,
+        positives: &[],
         regularizes: false,
     };
 }
@@ -184,7 +193,7 @@ impl<T: Number> Model<T> {
 
     /// Numbers per node, and per visit.
     pub fn width(&self) -> usize {
-        self.network.config.width()
+        self.network.width
     }
 
     /// A row of the embedding.
@@ -192,7 +201,7 @@ impl<T: Number> Model<T> {
     /// # Panics
     /// If there is no such row.
     pub fn embedding(&self, row: u32) -> &[T] {
-        let width = self.network.config.width();
+        let width = self.width();
         &self.network.embedding.of(self.weights.values())[row as usize * width..][..width]
     }
 
@@ -242,7 +251,7 @@ impl<T: Number> Model<T> {
     }
 
     /// A pass over a whole batch without dropout.
-    pub fn pass(&self, batch: &[Example], regularizes: bool) -> Pass {
+    pub fn pass(&self, batch: &[Example], regularizes: bool) -> Pass<'static> {
         self.network.pass(batch, regularizes)
     }
 
@@ -258,7 +267,7 @@ impl<T: Number> Model<T> {
     pub fn play(
         &self,
         examples: &[Example],
-        pass: Pass,
+        pass: Pass<'_>,
         pool: &mut Pool<T>,
         gradients: Option<&mut [T]>,
     ) -> Outcome {
@@ -274,7 +283,7 @@ impl<T: Number> Model<T> {
         engine: &mut E,
         graphs: &[Pairs],
         examples: &[Example],
-        pass: Pass,
+        pass: Pass<'_>,
     ) -> Outcome {
         self.network.run(engine, graphs, examples, pass)
     }

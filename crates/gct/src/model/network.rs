@@ -11,7 +11,7 @@ use gct_kernels::tape::{self, Pool, Tape};
 use gct_kernels::weights::{Vector, Weights};
 
 use super::chunks::chunks;
-use super::{Config, Outcome, Pass, feed_forward, gcn, gct, mime, transformer};
+use super::{Config, Outcome, Pass, feed_forward, gcn, gct, logistic, mime, transformer};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
@@ -21,6 +21,8 @@ use crate::question::{Head, HeadConfig, NodeVectors};
 #[derive(Clone)]
 pub(super) struct Network {
     pub(super) config: Config,
+    /// Numbers per node, and per visit.
+    pub(super) width: usize,
     /// A row for every code.
     pub(super) embedding: Vector,
     pub(super) layers: Layers,
@@ -35,6 +37,7 @@ pub(super) enum Layers {
     Gcn(gcn::Gcn),
     FeedForward(feed_forward::FeedForward),
     Mime(mime::Mime),
+    Logistic,
 }
 
 /// What the layers have computed.
@@ -73,7 +76,11 @@ impl Network {
         parameters: &mut Parameters,
     ) -> Result<Self> {
         config.check()?;
-        let embedding = parameters.table("embedding", rows.count(), config.width());
+        let width = config.width(head);
+        let embedding = match config {
+            Config::Logistic(_) => parameters.zeros("embedding", rows.count(), width),
+            _ => parameters.table("embedding", rows.count(), width),
+        };
         let layers = match config {
             Config::Gct(config) => Layers::Gct(gct::Gct::new(config, parameters)),
             Config::Transformer(config) => {
@@ -87,16 +94,17 @@ impl Network {
             }
             Config::Deep(config) => Layers::FeedForward(feed_forward::FeedForward::deep(config, parameters)),
             Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, parameters)?),
+            Config::Logistic(_) => Layers::Logistic,
         };
-        let head = Head::new(head, config.backbone(), rows, parameters)?;
-        Ok(Network { config: config.clone(), embedding, layers, head })
+        let head = Head::new(head, config.backbone(head), rows, parameters)?;
+        Ok(Network { config: config.clone(), width, embedding, layers, head })
     }
 
     /// A pass over a whole batch without dropout.
-    pub(super) fn pass(&self, batch: &[Example], regularizes: bool) -> Pass {
+    pub(super) fn pass(&self, batch: &[Example], regularizes: bool) -> Pass<'static> {
         let batch_nodes = batch.iter().map(Example::nodes).sum::<usize>().max(1);
         let batch_terms = self.head.terms(batch).max(1);
-        Pass { dropout_key: None, batch_nodes, batch_terms, first_node: 0, label_smoothing: 0.0, regularizes }
+        Pass { batch_nodes, batch_terms, regularizes, ..Pass::LOOKING }
     }
 
     /// The pairs of nodes of each example that it mixes along.
@@ -159,8 +167,9 @@ impl Network {
         pass: Pass,
     ) -> Outcome {
         let (auxiliary, nodes) = self.forward(engine, graphs, examples, self.head.reach(), pass);
+        let smoothing = pass.label_smoothing;
         let prediction =
-            self.head.loss(engine, &nodes.vectors, examples, pass.batch_terms, pass.label_smoothing);
+            self.head.loss(engine, &nodes.vectors, examples, pass.batch_terms, smoothing, pass.positives);
         let regularizer = match &self.layers {
             Layers::Gct(gct) if pass.regularizes => gct.regularizer(engine.divergence(), pass),
             _ => auxiliary,
@@ -196,7 +205,7 @@ impl Network {
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
         self.asked(weights, examples, pool, Reach::FIRST, |tape, nodes| {
-            tape.data(&nodes.vectors.visits).chunks_exact(self.config.width()).map(<[T]>::to_vec).collect()
+            tape.data(&nodes.vectors.visits).chunks_exact(self.width).map(<[T]>::to_vec).collect()
         })
     }
 
@@ -245,7 +254,7 @@ impl Network {
         pass: Pass,
     ) -> (f64, NodeStates<E>) {
         let ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
-        let embedded = engine.embed(self.embedding, self.config.width(), &ids);
+        let embedded = engine.embed(self.embedding, self.width, &ids);
         let given = |matrix: fn(&Example) -> Vec<f32>| compact(examples, graphs, matrix);
         let prior = || match self.config.is_directed() {
             true => given(directed_prior),
@@ -263,6 +272,7 @@ impl Network {
                 gcn.forward(engine, &ids, embedded, &mixing, wanted, pass)
             }
             Layers::FeedForward(layers) => layers.forward(engine, embedded, pass),
+            Layers::Logistic => logistic::forward(engine, embedded),
             Layers::Mime(mime) => {
                 let pairs = [given(mime::orders), given(mime::members)];
                 return mime.forward(engine, &embedded, [&pairs[0], &pairs[1]], examples, pass);

@@ -41,7 +41,7 @@ impl<T: Number> TapeLearner<T> {
 }
 
 impl<T: Number> Learner<T> for TapeLearner<T> {
-    fn step(&mut self, batch: &[Example], learning: Learning) -> Outcome {
+    fn step(&mut self, batch: &[Example], learning: Learning<'_>) -> Outcome {
         let pass = learning.pass(&self.model, batch);
         let TapeLearner { model, moments, gradients, pools } = self;
         let shards = gradients.par_iter_mut().zip(pools).zip(shards(batch));

@@ -63,12 +63,12 @@ const MORTALITY: Row = (
 
 impl Hyperparameters {
     /// Those of the paper. Other labels take those of readmission; GCN on eICU, which the paper does not
-    /// have, takes GCN_P's; MiME takes Shallow's.
+    /// have, takes GCN_P's; MiME takes Shallow's, and Logistic has none.
     pub fn of(question: &Question, model: &str, source: &str) -> Self {
         let (rates, mlp, post_mlp, regularization) = match question {
             Question::Edges => GRAPH_RECONSTRUCTION,
             Question::Labels(Labels::DiagnosisTreatment) => DIAGNOSIS_TREATMENT,
-            Question::Labels(Labels::Readmission | Labels::Named(_)) => READMISSION,
+            Question::Labels(Labels::Readmission | Labels::Named(_) | Labels::Several(_)) => READMISSION,
             Question::Labels(Labels::Mortality) => MORTALITY,
             Question::HiddenDiagnosis if source == "eicu" => MASKED_DIAGNOSIS_EICU,
             Question::HiddenDiagnosis => MASKED_DIAGNOSIS,

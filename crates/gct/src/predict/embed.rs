@@ -52,7 +52,7 @@ pub fn visits<'a>(
         }
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
-    let file = VectorFile::create(out, rows, run.settings().model.width())?;
+    let file = VectorFile::create(out, rows, run.settings().width())?;
     let (mut written, file) = write(&predictor, &mut reader, file, job)?;
     file.finish()?;
     written.unseen = reader.unseen();
@@ -77,7 +77,7 @@ pub fn incoming_visits<'a>(
         let allowed = "a .parquet, .csv or .jsonl file: how many rows there are is known at the end only";
         return Err(Error::setting("out", out.path.display(), allowed));
     }
-    let file = VectorFile::create(out, 0, run.settings().model.width())?;
+    let file = VectorFile::create(out, 0, run.settings().width())?;
     let (mut written, file) = write(&predictor, &mut incoming, file, job)?;
     incoming.check()?;
     file.finish()?;

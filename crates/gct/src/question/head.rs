@@ -50,6 +50,8 @@ pub(crate) struct Backbone {
     pub(crate) compares_nodes: bool,
     /// Whether nodes see each other. If they do not, only the visit knows about all of them.
     pub(crate) nodes_see_others: bool,
+    /// Whether the vector of its visit is the logits of labels, with nothing to come after it.
+    pub(crate) sums_logits: bool,
 }
 
 /// Vectors of nodes that a model has computed.
@@ -61,12 +63,29 @@ pub(crate) struct NodeVectors<E: Engine> {
 }
 
 impl HeadConfig {
+    /// How many labels it predicts.
+    pub(crate) fn labels(&self) -> usize {
+        match self {
+            HeadConfig::Labels { count } => *count,
+            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis => 0,
+        }
+    }
+
     /// Refuses what makes no sense, or does not go with the model.
     ///
     /// # Errors
     /// The first thing found.
     pub(crate) fn check(&self, backbone: Backbone) -> Result<()> {
         match self {
+            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis
+                if backbone.sums_logits =>
+            {
+                Err(Error::setting(
+                    "model",
+                    backbone.name,
+                    "another model, such as gct or shallow: it predicts labels of the visit and nothing else",
+                ))
+            }
             HeadConfig::Edges { .. } | HeadConfig::RawEdges if !backbone.compares_nodes => {
                 Err(Error::setting(
                     "model",
@@ -89,7 +108,12 @@ pub(crate) enum Head {
     /// Scale and bias, if inner products have them.
     Edges(Option<DecoderParameters>),
     /// Logits from the visit.
-    Labels(Output),
+    Labels {
+        /// How many.
+        count: usize,
+        /// The layer; none if the vector of the visit is the logits.
+        output: Option<Output>,
+    },
     /// Logits from a node, or from the visit.
     HiddenDiagnosis {
         /// The layer.
@@ -120,7 +144,10 @@ impl Head {
                 Ok(Head::Edges(Some(DecoderParameters { scale, bias })))
             }
             HeadConfig::RawEdges => Ok(Head::Edges(None)),
-            HeadConfig::Labels { count } => Ok(Head::Labels(Output::new("head", width, *count, parameters))),
+            HeadConfig::Labels { count } => {
+                let output = (!backbone.sums_logits).then(|| Output::new("head", width, *count, parameters));
+                Ok(Head::Labels { count: *count, output })
+            }
             HeadConfig::HiddenDiagnosis if diagnoses == 0 => Err(Error::setting(
                 "head",
                 "hidden_diagnosis",
@@ -137,7 +164,7 @@ impl Head {
     pub(crate) fn learns_edges(&self) -> bool {
         match self {
             Head::Edges(_) => true,
-            Head::Labels(_) | Head::HiddenDiagnosis { .. } => false,
+            Head::Labels { .. } | Head::HiddenDiagnosis { .. } => false,
         }
     }
 
@@ -145,7 +172,7 @@ impl Head {
     pub(crate) fn terms(&self, examples: &[Example]) -> usize {
         match self {
             Head::Edges(_) => edges::terms(examples),
-            Head::Labels(_) => labels::terms(examples),
+            Head::Labels { .. } => labels::terms(examples),
             Head::HiddenDiagnosis { .. } => examples.len(),
         }
     }
@@ -154,7 +181,7 @@ impl Head {
     pub(crate) fn reach(&self) -> Reach {
         match self {
             Head::Edges(_) => Reach::ALL,
-            Head::Labels(_) | Head::HiddenDiagnosis { from_visit: true, .. } => Reach::FIRST,
+            Head::Labels { .. } | Head::HiddenDiagnosis { from_visit: true, .. } => Reach::FIRST,
             Head::HiddenDiagnosis { from_visit: false, .. } => Reach::FIRST.further(1),
         }
     }
@@ -162,7 +189,7 @@ impl Head {
     /// Whether these examples have what it answers.
     pub(crate) fn can_answer(&self, examples: &[Example]) -> bool {
         match self {
-            Head::Edges(_) | Head::Labels(_) => true,
+            Head::Edges(_) | Head::Labels { .. } => true,
             Head::HiddenDiagnosis { .. } => examples.iter().all(|example| example.hidden.is_some()),
         }
     }
@@ -171,7 +198,7 @@ impl Head {
     pub(crate) fn decoder(&self) -> Option<Option<DecoderParameters>> {
         match self {
             Head::Edges(decoder) => Some(*decoder),
-            Head::Labels(_) | Head::HiddenDiagnosis { .. } => None,
+            Head::Labels { .. } | Head::HiddenDiagnosis { .. } => None,
         }
     }
 
@@ -189,7 +216,9 @@ impl Head {
     ) -> Option<E::Matrix> {
         match self {
             Head::Edges(_) => None,
-            Head::Labels(output) | Head::HiddenDiagnosis { output, from_visit: true } => {
+            Head::Labels { output: None, .. } => Some(vectors.visits.clone()),
+            Head::Labels { output: Some(output), .. }
+            | Head::HiddenDiagnosis { output, from_visit: true } => {
                 Some(output.logits(engine, &vectors.visits))
             }
             Head::HiddenDiagnosis { output, from_visit: false } => {
@@ -200,7 +229,7 @@ impl Head {
     }
 
     /// The share of these examples in the mean loss of a batch with so many terms. Targets are smoothed, but
-    /// for edges, whose settings refuse it.
+    /// for edges, whose settings refuse it; positives of labels count as much as `positives` says.
     pub(crate) fn loss<E: Engine>(
         &self,
         engine: &mut E,
@@ -208,18 +237,19 @@ impl Head {
         examples: &[Example],
         batch_terms: usize,
         smoothing: f64,
+        positives: &[f64],
     ) -> f64 {
         let share = 1.0 / batch_terms as f64;
         let logits = self.logits(engine, vectors, examples);
         let loss = match (self, logits) {
             (Head::Edges(decoder), _) => edges::loss(*decoder, engine, &vectors.nodes, examples, share),
-            (Head::Labels(output), Some(logits)) => {
-                labels::loss(output, engine, &logits, examples, smoothing, share)
+            (Head::Labels { count, .. }, Some(logits)) => {
+                labels::loss(*count, engine, &logits, examples, smoothing, positives, share)
             }
             (Head::HiddenDiagnosis { .. }, Some(logits)) => {
                 hidden_diagnosis::batch_loss(engine, &logits, examples, smoothing, share)
             }
-            (Head::Labels(_) | Head::HiddenDiagnosis { .. }, None) => {
+            (Head::Labels { .. } | Head::HiddenDiagnosis { .. }, None) => {
                 unreachable!("only edges have no logits")
             }
         };
@@ -240,11 +270,6 @@ impl Output {
             weight: parameters.matrix(&format!("{name}.weight"), width, outputs),
             bias: parameters.vector(&format!("{name}.bias"), outputs, 0.0),
         }
-    }
-
-    /// How many logits it gives.
-    pub(super) fn outputs(&self) -> usize {
-        self.weight.outputs
     }
 
     pub(crate) fn logits<E: Engine>(&self, engine: &mut E, x: &E::Matrix) -> E::Matrix {

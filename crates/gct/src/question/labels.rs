@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Float32Array};
 use gct_kernels::engine::Engine;
 
 use super::answer::{Answer, Statement, probability};
-use super::head::{MOST_LABELS, Output};
+use super::head::MOST_LABELS;
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
 use crate::error::{Error, Result};
@@ -29,6 +29,8 @@ pub enum Labels {
     Mortality,
     /// Any label of the dataset.
     Named(String),
+    /// Several labels of the dataset, in this order. An encounter with some of them is asked about those.
+    Several(Vec<String>),
 }
 
 impl Labels {
@@ -39,6 +41,23 @@ impl Labels {
             Labels::Readmission => vec![READMISSION.into()],
             Labels::Mortality => vec![MORTALITY.into()],
             Labels::Named(label) => vec![label.clone()],
+            Labels::Several(labels) => labels.clone(),
+        }
+    }
+}
+
+impl Labels {
+    /// The labels of a list with commas between them: `died,readmission`. A list of one is that label.
+    pub(super) fn of_list(list: &str) -> Result<Self> {
+        let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
+        let is_repeated = |at: usize| names[..at].contains(&names[at]);
+        if names.iter().any(String::is_empty) || (0..names.len()).any(is_repeated) {
+            let allowed = "labels of the dataset with commas between them, each once: labels:NAME,NAME";
+            return Err(Error::setting("task", format!("labels:{list}"), allowed));
+        }
+        match <[String; 1]>::try_from(names) {
+            Ok([name]) => Ok(Labels::Named(name)),
+            Err(names) => Ok(Labels::Several(names)),
         }
     }
 }
@@ -50,6 +69,7 @@ impl fmt::Display for Labels {
             Labels::Readmission => f.write_str(READMISSION),
             Labels::Mortality => f.write_str(MORTALITY),
             Labels::Named(label) => write!(f, "label:{label}"),
+            Labels::Several(labels) => write!(f, "labels:{}", labels.join(",")),
         }
     }
 }
@@ -67,19 +87,21 @@ pub(super) fn terms(examples: &[Example]) -> usize {
     examples.iter().flat_map(|example| &example.labels).flatten().count()
 }
 
-/// The sum of their cross entropies; `share` is what each counts in the gradient.
+/// The sum of their cross entropies, of `count` labels each; `share` is what each counts in the gradient, and
+/// `positives` how many times as much as a negative.
 pub(super) fn loss<E: Engine>(
-    output: &Output,
+    count: usize,
     engine: &mut E,
     logits: &E::Matrix,
     examples: &[Example],
     smoothing: f64,
+    positives: &[f64],
     share: f64,
 ) -> f64 {
-    let has_all = |example: &Example| example.labels.len() == output.outputs();
+    let has_all = |example: &Example| example.labels.len() == count;
     assert!(examples.iter().all(has_all), "all labels of every example");
     let labels = examples.iter().flat_map(|example| &example.labels).copied();
-    engine.label_loss(logits, labels, smoothing, share)
+    engine.label_loss(logits, labels, smoothing, positives, share)
 }
 
 /// Calls `each` with every label that is known: its position, its logit, and the truth.

@@ -4,7 +4,7 @@
 //! | question | tasks | what is predicted | head | loss | chosen by |
 //! |---|---|---|---|---|---|
 //! | `Question::Edges` | `graph_reconstruction` | which pairs of nodes are connected | inner products | binary cross entropy over all ordered pairs | AUCPR |
-//! | `Question::Labels` | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
+//! | `Question::Labels` | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME`, `labels:NAME,NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
 //! | `Question::HiddenDiagnosis` | `masked_diagnosis` | which diagnosis is hidden | linear | cross entropy | accuracy |
 //!
 //! Encounters have the labels of the question, in its order, and no others. Where none of them is known, or
@@ -119,6 +119,7 @@ impl Question {
     pub fn in_words(&self) -> String {
         match self {
             Question::Labels(Labels::Named(label)) => format!("label {label}"),
+            Question::Labels(Labels::Several(labels)) => format!("labels {}", labels.join(", ")),
             Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => {
                 self.to_string().replace('_', " ")
             }
@@ -430,6 +431,9 @@ impl FromStr for Question {
         if let Some(label) = name.strip_prefix("label:").filter(|label| !label.is_empty()) {
             return Ok(Question::Labels(Labels::Named(label.into())));
         }
+        if let Some(list) = name.strip_prefix("labels:") {
+            return Labels::of_list(list).map(Question::Labels);
+        }
         let known: Vec<&str> = Question::NAMES.into_iter().chain([ANY_LABEL]).collect();
         Ok(match overrides::canonical("task", name, &known)? {
             GRAPH_RECONSTRUCTION => Question::Edges,
@@ -473,6 +477,33 @@ mod tests {
         let error = "readmision".parse::<Question>().unwrap_err().to_string();
         assert!(error.starts_with("unknown task `readmision`; known: graph_reconstruction"), "{error}");
         assert!("label:".parse::<Question>().is_err());
+    }
+
+    #[test]
+    fn several_labels_keep_their_order() {
+        let both: Question = "labels:b_2,a".parse().unwrap();
+        assert_eq!(both, Question::Labels(Labels::Several(vec!["b_2".into(), "a".into()])));
+        assert_eq!((both.to_string(), both.in_words()), ("labels:b_2,a".into(), "labels b_2, a".into()));
+        assert_eq!("labels:b_2, a".parse::<Question>().unwrap(), both);
+        assert_eq!("labels:a".parse::<Question>().unwrap(), label("a"), "one is that label");
+        let labels = ["a".to_owned(), "b_2".to_owned()];
+        assert_eq!(both.columns(&labels).unwrap(), [1, 0]);
+        let error = both.columns(&labels[..1]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the task `labels:b_2,a` needs the label `b_2`, which the dataset does not have; it has: a"
+        );
+        for wrong in ["labels:", "labels:a,", "labels:a,,b", "labels:a,b,a", "labels: ,a"] {
+            let error = wrong.parse::<Question>().unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "setting `task`: {wrong} is not allowed; expected labels of the dataset with commas between \
+                     them, each once: labels:NAME,NAME"
+                )
+            );
+        }
+        assert_eq!(Question::named("labels:a,b_2", &labels).unwrap().labels(), labels);
     }
 
     #[test]

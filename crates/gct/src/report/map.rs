@@ -35,13 +35,13 @@ pub struct Map {
 
 impl Map {
     /// The map of codes with these vectors and counts: of all, or of the most frequent 20,000. `None` if
-    /// there are fewer than three.
+    /// there are fewer than three, or each is one number only: the weight of a logistic regression.
     pub(super) fn of(vectors: &[&[f32]], counts: &[u64]) -> Option<Self> {
         Map::of_most_frequent(MAPPED, vectors, counts)
     }
 
     fn of_most_frequent(most: usize, vectors: &[&[f32]], counts: &[u64]) -> Option<Self> {
-        if vectors.len() < 3 {
+        if vectors.len() < 3 || vectors[0].len() < 2 {
             return None;
         }
         let indices = most_frequent(most, counts);
@@ -239,6 +239,8 @@ mod tests {
         assert_eq!(map.x, [Some(0.0); 3]);
         assert_eq!(map.explained, [0.0; 2]);
         assert_eq!(Map::of(&same[..2], &[1; 2]), None);
+        let on_a_line: [&[f32]; 3] = [&[0.0], &[1.0], &[2.0]];
+        assert_eq!(Map::of(&on_a_line, &[1; 3]), None);
     }
 
     /// Vectors of three small whole numbers: many are at the same angle.

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, hex, write_own};
-use crate::model::{Learner, Model, Moments};
+use crate::model::{Model, Moments};
 use crate::run::Run;
 
 /// The numbers.
@@ -90,14 +90,14 @@ fn list(run: &Path) -> Result<Vec<PathBuf>> {
 /// Writes a checkpoint, whole or not at all, and removes those that are not needed any more.
 pub(crate) fn save(
     run: &Run,
-    learner: &dyn Learner<f32>,
+    (model, moments): (&Model<f32>, &Moments<f32>),
     average: Option<&[f32]>,
     state: &State,
 ) -> Result<()> {
     let path = run.path().join(format!("{PREFIX}{:010}{SUFFIX}", state.step));
     let wrong = |problem: String| Error::NotWeights { path: path.clone(), problem };
-    let Moments { mean, square, .. } = learner.moments();
-    let weights = learner.model().weights().values();
+    let Moments { mean, square, .. } = moments;
+    let weights = model.weights().values();
     let mut vectors = vec![("mean", mean.as_slice()), ("square", square), ("weights", weights)];
     vectors.extend(average.map(|average| (AVERAGE, average)));
     let bytes: Vec<Vec<u8>> = (vectors.iter())

@@ -40,6 +40,7 @@ use crate::prior::Prior;
 use crate::record::{CodeKind, Encounter, PerKind, Vocabulary};
 
 pub(crate) mod checkpoint;
+mod class_weight;
 mod events;
 mod identity;
 pub(crate) mod journal;
@@ -47,6 +48,7 @@ mod learned;
 mod settings;
 
 pub use checkpoint::Best;
+pub use class_weight::ClassWeight;
 pub(crate) use identity::Identity;
 pub use journal::Entry;
 pub(crate) use learned::{Hasher, Learned};
@@ -207,7 +209,7 @@ pub struct Files {
 /// for (prediction, vector) in run.predict(&test)?.iter().zip(run.embed(&test)?) {
 ///     let Prediction::Labels(probabilities) = prediction else { unreachable!("labels are asked for") };
 ///     assert_eq!(probabilities.len(), run.settings().task.labels().len());
-///     assert_eq!(vector.len(), run.settings().model.width());
+///     assert_eq!(vector.len(), run.settings().width());
 /// }
 /// # Ok::<(), gct::Error>(())
 /// ```
@@ -757,7 +759,7 @@ fn summary(folder: &Path) -> Result<Summary> {
         path: folder.to_owned(),
         task: settings.task.to_string(),
         model: settings.model.name().into(),
-        steps: settings.steps,
+        steps: settings.last_step(),
         seeds: [settings.seed, settings.split.seed],
         step: checkpoint::last_step(folder)?,
         metric: settings.task.chosen_by().into(),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ClassWeight;
 use crate::error::{Error, Result};
 use crate::model::{Config, Dropouts};
 use crate::paper::Hyperparameters;
@@ -39,6 +40,9 @@ pub struct Settings {
     /// saved instead of the weights of the last step; 0 for none.
     #[serde(default)]
     pub average: f64,
+    /// What a positive of each label counts in the loss, beside 1 for a negative.
+    #[serde(default)]
+    pub class_weight: ClassWeight,
     /// Steps between validations. Each one is a checkpoint too.
     pub validate_every: u64,
     /// Validations without a better one before training ends early; 0 for never.
@@ -88,6 +92,7 @@ impl Settings {
                 (config.dropout, config.post_dropout) = (dropout.mlp, dropout.post_mlp);
             }
             Config::Mime(config) => config.dropout = dropout.mlp,
+            Config::Logistic(_) => {}
         }
         let head = task.head();
         Ok(Settings {
@@ -102,6 +107,7 @@ impl Settings {
             weight_decay: 0.0,
             label_smoothing: 0.0,
             average: 0.0,
+            class_weight: ClassWeight::default(),
             validate_every: 1000,
             patience: 0,
             split: split::Settings::default(),
@@ -141,13 +147,66 @@ impl Settings {
         share("label_smoothing", self.label_smoothing)?;
         share("average", self.average)?;
         self.task.check_smoothing(self.label_smoothing)?;
+        self.class_weight.check(&self.task)?;
+        self.check_fits()?;
         if self.seed > i64::MAX as u64 || self.split.seed > i64::MAX as u64 {
             return Err(Error::setting("seed", "this", &format!("a whole number up to {}", i64::MAX)));
         }
         self.task.check_head(&self.head)?;
         self.prior.check()?;
         self.model.check().map_err(|error| error.inside("model"))?;
-        self.head.check(self.model.backbone())
+        self.head.check(self.model.backbone(&self.head))
+    }
+
+    /// Refuses settings of steps for a model that is fitted to convergence. Its learning rate, its batch and
+    /// the steps between validations have no effect.
+    fn check_fits(&self) -> Result<()> {
+        let Config::Logistic(_) = self.model else { return Ok(()) };
+        let decay = match self.decay {
+            Decay::Constant => "constant",
+            Decay::Cosine => "cosine",
+        };
+        for (name, value, off) in [
+            ("warmup", self.warmup.to_string(), "0"),
+            ("decay", decay.into(), "constant"),
+            ("clip", self.clip.to_string(), "0"),
+            ("weight_decay", self.weight_decay.to_string(), "0"),
+            ("label_smoothing", self.label_smoothing.to_string(), "0"),
+            ("average", self.average.to_string(), "0"),
+        ] {
+            if value != off {
+                let allowed = format!("{off}, because logistic regression is fitted to convergence");
+                return Err(Error::setting(name, value, &allowed));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last step that a training can make: with logistic regression, each of them is a fit.
+    pub fn last_step(&self) -> u64 {
+        match &self.model {
+            Config::Logistic(config) => self.steps.min(config.c.len() as u64),
+            _ => self.steps,
+        }
+    }
+
+    /// Whether there is a validation after so many steps: after every fit of logistic regression.
+    pub(crate) fn validates_after(&self, step: u64) -> bool {
+        let is_fit = matches!(self.model, Config::Logistic(_));
+        is_fit || step.is_multiple_of(self.validate_every) || step == self.steps
+    }
+
+    /// C of the n-th fit of logistic regression, counted from 1; `None` of other models.
+    pub fn c(&self, step: u64) -> Option<f64> {
+        match &self.model {
+            Config::Logistic(config) => config.c.get(step.checked_sub(1)? as usize).copied(),
+            _ => None,
+        }
+    }
+
+    /// Numbers per node, and per visit.
+    pub fn width(&self) -> usize {
+        self.model.width(&self.head)
     }
 
     /// The learning rate of a step, counted from 0.
@@ -168,6 +227,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::LogisticConfig;
     use crate::question::Labels;
 
     fn settings(task: Question, model: &str) -> Settings {
@@ -189,11 +249,15 @@ mod tests {
 
     #[test]
     fn every_model_has_settings_for_every_task_that_it_can_learn() {
-        for name in Question::NAMES.into_iter().chain(["label:x"]) {
+        for name in Question::NAMES.into_iter().chain(["label:x", "labels:x,y"]) {
             for model in Config::NAMES {
                 let checked = settings(name.parse().unwrap(), model).check();
-                let has_nodes = !["deep", "mime"].contains(&model);
-                assert_eq!(checked.is_ok(), has_nodes || name != "graph_reconstruction", "{name} {model}");
+                let can = match model {
+                    "deep" | "mime" => name != "graph_reconstruction",
+                    "logistic" => !["graph_reconstruction", "masked_diagnosis"].contains(&name),
+                    _ => true,
+                };
+                assert_eq!(checked.is_ok(), can, "{name} {model}");
             }
         }
     }
@@ -210,10 +274,40 @@ mod tests {
     }
 
     #[test]
+    fn logistic_regression_has_a_step_for_each_c_and_no_settings_of_adam() {
+        let logistic = settings("label:x".parse().unwrap(), "logistic");
+        assert_eq!((logistic.steps, logistic.last_step()), (20_000, 11));
+        assert_eq!(Settings { steps: 3, ..logistic.clone() }.last_step(), 3);
+        assert_eq!([0, 1, 11, 12].map(|step| logistic.c(step)), [None, Some(1e-4), Some(10.0), None]);
+        assert!(logistic.validates_after(1));
+        let refused = |settings: Settings| settings.check().unwrap_err().to_string();
+        assert_eq!(
+            refused(Settings { clip: 0.5, ..logistic.clone() }),
+            "setting `clip`: 0.5 is not allowed; expected 0, because logistic regression is fitted to convergence"
+        );
+        assert_eq!(
+            refused(Settings { decay: Decay::Cosine, ..logistic.clone() }),
+            "setting `decay`: cosine is not allowed; expected constant, because logistic regression is fitted to \
+             convergence"
+        );
+        for (c, problem) in [(vec![], "0 values"), (vec![1.0, 0.0], "0 is not"), (vec![f64::NAN], "NaN")] {
+            let model = Config::Logistic(LogisticConfig { c });
+            let error = refused(Settings { model, ..logistic.clone() });
+            assert!(error.starts_with("setting `model.c`: ") && error.contains(problem), "{error}");
+        }
+        let error = refused(settings(Question::Edges, "logistic"));
+        assert_eq!(
+            error,
+            "setting `model`: logistic is not allowed; expected another model, such as gct or shallow: it predicts \
+             labels of the visit and nothing else"
+        );
+    }
+
+    #[test]
     fn settings_of_an_older_program_are_those_that_it_had() {
         let settings = settings(Question::HiddenDiagnosis, "gct");
         let mut old = serde_json::to_value(&settings).unwrap();
-        for name in ["weight_decay", "label_smoothing", "average"] {
+        for name in ["weight_decay", "label_smoothing", "average", "class_weight"] {
             assert!(old.as_object_mut().unwrap().remove(name).is_some(), "{name}");
         }
         assert_eq!(serde_json::from_value::<Settings>(old).unwrap(), settings);
@@ -228,6 +322,13 @@ mod tests {
         assert!(refused(Settings { clip: -1.0, ..good.clone() }).contains("`clip`"));
         assert!(refused(Settings { weight_decay: -0.1, ..good.clone() }).contains("`weight_decay`: -0.1"));
         assert!(refused(Settings { label_smoothing: 1.0, ..good.clone() }).contains("`label_smoothing`: 1"));
+        let weight = |number: f64| ClassWeight::Number(number);
+        assert!(
+            refused(Settings { class_weight: weight(0.0), ..good.clone() }).contains("`class_weight`: 0")
+        );
+        assert!(Settings { class_weight: ClassWeight::Balanced, ..good.clone() }.check().is_ok());
+        let edges = Settings { class_weight: weight(2.0), ..settings(Question::Edges, "gct") };
+        assert!(refused(edges).contains("expected 1 in this task"));
         assert!(refused(Settings { average: f64::NAN, ..good.clone() }).contains("`average`"));
         assert!(Settings { label_smoothing: 0.1, ..good.clone() }.check().is_ok());
         let edges = Settings { label_smoothing: 0.1, ..settings(Question::Edges, "gct") };

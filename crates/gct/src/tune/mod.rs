@@ -64,12 +64,16 @@ pub struct Plan {
 }
 
 /// The paper's space for a model: learning rate 1e-4 to 1e-1, dropout rates 0 to 0.9, GCT's lambda 1e-2 to
-/// 1e2.
+/// 1e2. That of logistic regression, which is not the paper's, is its C, 1e-4 to 10.
 pub fn paper_space(model: &Config) -> Space {
     let log = |name: &str, low: f64, high: f64| Dimension { name: name.into(), low, high, scale: Scale::Log };
     let rate = |name: &str| Dimension { name: name.into(), low: 0.0, high: 0.9, scale: Scale::Linear };
-    let mut dimensions = vec![log("learning_rate", 1e-4, 1e-1)];
+    let mut dimensions = match model {
+        Config::Logistic(_) => vec![log("model.c", 1e-4, 10.0)],
+        _ => vec![log("learning_rate", 1e-4, 1e-1)],
+    };
     match model {
+        Config::Logistic(_) => {}
         Config::Shallow(_) | Config::Mime(_) => dimensions.push(rate("model.dropout")),
         Config::Deep(_) => dimensions.extend([rate("model.dropout"), rate("model.post_dropout")]),
         Config::Gct(_) | Config::Transformer(_) | Config::Gcn(_) | Config::GcnP(_) | Config::GcnRandom(_) => {
@@ -115,6 +119,8 @@ impl Plan {
                 .ok_or_else(|| Error::UnknownSetting { name: dimension.name.clone() })?;
             *number = match number {
                 toml::Value::Integer(_) => toml::Value::Integer(value.round() as i64),
+                // A trial has one C.
+                toml::Value::Array(_) => toml::Value::Array(vec![toml::Value::Float(*value)]),
                 _ => toml::Value::Float(*value),
             };
         }
@@ -150,14 +156,16 @@ impl Plan {
     }
 }
 
-/// The number among settings that a dotted name means.
+/// The number among settings that a dotted name means, or the list of numbers.
 fn number_of<'a>(table: &'a mut toml::Table, name: &str) -> Option<&'a mut toml::Value> {
     let (path, key) = name.rsplit_once('.').map_or((None, name), |(path, key)| (Some(path), key));
     let mut inner = table;
     for part in path.into_iter().flat_map(|path| path.split('.')) {
         inner = inner.get_mut(part)?.as_table_mut()?;
     }
-    inner.get_mut(key).filter(|value| value.is_integer() || value.is_float())
+    let is_number = |value: &toml::Value| value.is_integer() || value.is_float();
+    let is_list = |value: &toml::Value| value.as_array().is_some_and(|list| list.iter().all(is_number));
+    inner.get_mut(key).filter(|value| is_number(value) || is_list(value))
 }
 
 /// A trial that was begun.
@@ -504,10 +512,10 @@ fn curve_of(folder: &Path) -> Result<Vec<(u64, f64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::question::Question;
 
     fn plan(model: &str) -> Plan {
-        let settings = Settings::paper(Question::HiddenDiagnosis, model, "synthetic").unwrap();
+        let task = if model == "logistic" { "mortality" } else { "masked_diagnosis" };
+        let settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
         let space = paper_space(&settings.model);
         let dataset_sha256 = String::new();
         Plan { strategy: Strategy::Bayesian, seed: 0, give_up: true, dataset_sha256, space, settings }
@@ -515,7 +523,7 @@ mod tests {
 
     #[test]
     fn the_papers_space_is_made_of_settings_of_every_model_and_holds_the_papers_own() {
-        for model in Config::NAMES {
+        for model in Config::NAMES.into_iter().filter(|model| *model != "logistic") {
             let plan = plan(model);
             plan.check().unwrap();
             let own = plan.own_point().unwrap();
@@ -531,6 +539,16 @@ mod tests {
                 }
             );
         }
+    }
+
+    #[test]
+    fn a_trial_of_logistic_regression_has_one_c() {
+        let plan = plan("logistic");
+        plan.check().unwrap();
+        assert_eq!(plan.own_point(), None, "its own values are many");
+        let settings = plan.at(&[0.25]).unwrap();
+        let Config::Logistic(config) = &settings.model else { panic!("{:?}", settings.model) };
+        assert_eq!((&config.c[..], settings.last_step()), (&[0.25][..], 1));
     }
 
     #[test]

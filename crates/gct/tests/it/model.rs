@@ -61,6 +61,9 @@ fn with_labels(head: &HeadConfig, examples: Vec<Example>) -> Vec<Example> {
 }
 
 fn heads(name: &str) -> Vec<HeadConfig> {
+    if name == "logistic" {
+        return vec![HeadConfig::Labels { count: 2 }];
+    }
     let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
     if !["deep", "mime"].contains(&name) {
         heads.extend([true, false].map(|kinds| HeadConfig::Edges { initial_bias: -3.0, kinds }));
@@ -72,6 +75,9 @@ fn heads(name: &str) -> Vec<HeadConfig> {
 /// A configuration with dropout, small enough to be quick.
 fn small(name: &str, dropout: f64) -> Config {
     let mut config = serde_json::to_value(Config::named(name).unwrap()).unwrap();
+    if name == "logistic" {
+        return serde_json::from_value(config).unwrap();
+    }
     config["width"] = 16.into();
     if config["dropout"].is_object() {
         config["dropout"] = serde_json::json!({"mlp": dropout, "post_mlp": dropout});
@@ -79,6 +85,18 @@ fn small(name: &str, dropout: f64) -> Config {
         config["dropout"] = dropout.into();
     }
     serde_json::from_value(config).unwrap()
+}
+
+/// A model that has learned a little, if it would begin at zero.
+fn begun<T: Number>(name: &str, rows: EmbeddingRows) -> Model<T> {
+    let mut model = Model::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows, 3).unwrap();
+    if name == "logistic" {
+        let weight = |number: usize| T::of((number * 7919 % 1000) as f64 / 1000.0 - 0.5);
+        model.weights_mut().update(|values| {
+            values.iter_mut().enumerate().for_each(|(number, value)| *value = weight(number));
+        });
+    }
+    model
 }
 
 /// The paper chose its numbers of layers so that the models are of like size.
@@ -166,8 +184,7 @@ fn context_changes_the_vector_of_the_visit() {
     };
     let others: Vec<Encounter> = encounters.iter().cloned().map(other).collect();
     for name in Config::NAMES {
-        let head = HeadConfig::Labels { count: 1 };
-        let model = Model::<f64>::new(&small(name, 0.0), &head, rows_with(5), 3).unwrap();
+        let model = begun::<f64>(name, rows_with(5));
         let visits = |encounters: &[Encounter]| {
             let examples = examples_with(rows_with(5), encounters, false);
             model.look(&examples[..1], |view| view.visits().to_vec())
@@ -194,9 +211,7 @@ fn batch_mates_change_nothing() {
     let encounters = encounters(6);
     let examples = examples(&encounters, false);
     for name in Config::NAMES {
-        let model = Model::<f32>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3)
-            .unwrap()
-            .frozen();
+        let model = begun::<f32>(name, rows()).frozen();
         let together = model.look(&examples, |view| view.visits().to_vec());
         let apart: Vec<f32> = examples
             .iter()
@@ -230,13 +245,12 @@ fn reordering_nodes_reorders_the_result() {
         None,
     );
     for name in Config::NAMES.iter().filter(|name| **name != "gcn_random") {
-        let model =
-            Model::<f64>::new(&small(name, 0.0), &HeadConfig::Labels { count: 1 }, rows(), 3).unwrap();
+        let model = begun::<f64>(name, rows());
         let nodes =
             |example: &Example| model.look(std::slice::from_ref(example), |view| view.nodes().to_vec());
         let (before, after) = (nodes(example), nodes(&swapped));
-        for (i, row) in after.chunks(16).enumerate() {
-            for (after, before) in row.iter().zip(&before[swap(i) * 16..]) {
+        for (i, row) in after.chunks(model.width()).enumerate() {
+            for (after, before) in row.iter().zip(&before[swap(i) * model.width()..]) {
                 assert!((after - before).abs() < 1e-9, "{name}");
             }
         }
@@ -291,7 +305,8 @@ fn settings_that_make_no_sense_are_refused() {
     );
     assert_eq!(
         Config::named("gtc").unwrap_err().to_string(),
-        "unknown model `gtc`; known: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime"
+        "unknown model `gtc`; known: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime, \
+         logistic"
     );
     for name in ["deep", "mime"] {
         let config = Config::named(name).unwrap();
@@ -330,6 +345,7 @@ fn both_readings_of_the_regulariser_have_the_gradient_of_finite_differences() {
         batch_terms: 50,
         first_node: 0,
         label_smoothing: 0.0,
+        positives: &[],
         regularizes: true,
     };
     let mut values = Vec::new();
@@ -394,6 +410,34 @@ fn a_row_of_zeros_in_p_does_no_harm() {
 }
 
 #[test]
+fn positives_count_as_if_there_were_more_of_them() {
+    let head = HeadConfig::Labels { count: 2 };
+    let once = with_labels(&head, examples(&encounters(9), false));
+    // Of the first label, what is true three times, and what is false once; of the second as it is.
+    let mut often = once.clone();
+    for example in &once {
+        if example.labels[0] == Some(true) {
+            often.extend([(); 2].map(|()| example.clone().with_labels(vec![Some(true), None])));
+        }
+    }
+    for name in ["shallow", "logistic"] {
+        let model = Model::<f64>::new(&small(name, 0.0), &head, rows(), 7).unwrap();
+        let play = |examples: &[Example], positives: &[f64]| {
+            let mut gradients = vec![0.0; model.parameters().len()];
+            let pass = Pass { positives, batch_terms: 10, ..model.pass(examples, false) };
+            let outcome = model.play(examples, pass, &mut Pool::default(), Some(&mut gradients));
+            (outcome.prediction, gradients)
+        };
+        let ((loss, slopes), (expected, expected_slopes)) = (play(&once, &[3.0, 1.0]), play(&often, &[]));
+        assert!((loss - expected).abs() < 1e-12, "{name}: {loss} {expected}");
+        assert!((loss - play(&once, &[]).0).abs() > 0.1, "{name}: the weight counts");
+        for (slope, expected) in slopes.iter().zip(&expected_slopes) {
+            assert!((slope - expected).abs() < 1e-12, "{name}: {slope} {expected}");
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "all labels of every example")]
 fn labels_of_the_wrong_number_are_not_learned_from() {
     let labels = [vec![Some(true)], vec![Some(true), None, None]];
@@ -407,8 +451,9 @@ fn labels_of_the_wrong_number_are_not_learned_from() {
 fn computing_only_what_is_needed_changes_no_logit() {
     let encounters = encounters(9);
     for name in Config::NAMES {
-        let heads = [HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
-        for (head, context) in heads.into_iter().flat_map(|head| [(head.clone(), 0), (head, 5)]) {
+        let visits = |head: &HeadConfig| !matches!(head, HeadConfig::Edges { .. } | HeadConfig::RawEdges);
+        let heads = heads(name).into_iter().filter(visits);
+        for (head, context) in heads.flat_map(|head| [(head.clone(), 0), (head, 5)]) {
             let encounters = if context > 0 { with_context(encounters.clone()) } else { encounters.clone() };
             let rows = rows_with(context);
             let examples = examples_with(rows, &encounters, head == HeadConfig::HiddenDiagnosis);

@@ -15,7 +15,7 @@ use gct::model::{Config, Model, Scratch};
 use gct::predict;
 use gct::question::{Question, TableOptions};
 use gct::record::{CodeKind, Edge, Encounter, PerKind};
-use gct::run::{Run, Settings};
+use gct::run::{ClassWeight, Run, Settings};
 use gct::split::SplitPart;
 use gct::train::{self, Event, Execution, Outcome};
 use tempfile::TempDir;
@@ -33,7 +33,9 @@ pub(crate) fn settings(task: &str, model: &str) -> Settings {
     let mut settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
     (settings.steps, settings.validate_every, settings.batch) = (10, 4, 8);
     let mut config = serde_json::to_value(&settings.model).unwrap();
-    config["width"] = 16.into();
+    if let Some(width) = config.get_mut("width") {
+        *width = 16.into();
+    }
     settings.model = serde_json::from_value(config).unwrap();
     settings
 }
@@ -72,7 +74,11 @@ fn validations(folder: &Path) -> Vec<(u64, f64, Option<f64>, bool)> {
 fn a_run_that_was_stopped_ends_like_one_that_was_not() {
     let home = tempfile::tempdir().unwrap();
     let dataset = data(&home);
-    for (task, model) in [("graph_reconstruction", "gct"), ("masked_diagnosis", "transformer")] {
+    for (task, model) in [
+        ("graph_reconstruction", "gct"),
+        ("masked_diagnosis", "transformer"),
+        ("diagnosis_treatment", "logistic"),
+    ] {
         let whole = home.path().join(format!("{model}-whole"));
         let outcome = start(settings(task, model), &dataset, &whole, None).unwrap();
         assert_eq!(outcome.step, 10);
@@ -90,10 +96,12 @@ fn a_run_that_was_stopped_ends_like_one_that_was_not() {
     }
 }
 
-/// With weight decay, smoothed labels and an average of the weights.
+/// With weight decay, smoothed labels, an average of the weights and, where there are labels, balanced ones.
 fn regularized(task: &str, model: &str) -> Settings {
     let settings = settings(task, model);
-    Settings { weight_decay: 0.5, label_smoothing: 0.1, average: 0.8, ..settings }
+    let class_weight =
+        if task == "diagnosis_treatment" { ClassWeight::Balanced } else { ClassWeight::default() };
+    Settings { weight_decay: 0.5, label_smoothing: 0.1, average: 0.8, class_weight, ..settings }
 }
 
 #[test]
@@ -126,6 +134,8 @@ fn each_setting_of_regularization_changes_what_is_learned() {
         Settings { weight_decay: 0.5, ..good() },
         Settings { label_smoothing: 0.1, ..good() },
         Settings { average: 0.8, ..good() },
+        Settings { class_weight: ClassWeight::Number(5.0), ..good() },
+        Settings { class_weight: ClassWeight::Balanced, ..good() },
     ];
     let found: Vec<Vec<u8>> = (all.into_iter().enumerate())
         .map(|(at, settings)| {
@@ -415,7 +425,8 @@ fn every_model_learns_every_task_that_it_can() {
             let folder = home.path().join(format!("{}-{model}", task.replace(':', "-")));
             let mut settings = settings(task, model);
             (settings.steps, settings.validate_every) = (2, 2);
-            let no_nodes = ["deep", "mime"].contains(&model) && task == "graph_reconstruction";
+            let no_nodes = ["deep", "mime"].contains(&model) && task == "graph_reconstruction"
+                || model == "logistic" && ["graph_reconstruction", "masked_diagnosis"].contains(&task);
             match start(settings, &dataset, &folder, None) {
                 Err(Error::Setting { name, .. }) if no_nodes => {
                     assert_eq!(name, "model");
@@ -430,12 +441,72 @@ fn every_model_learns_every_task_that_it_can() {
                 evaluate::run(&run, &dataset, Which::Part(SplitPart::Test), bootstrap, &Job::silent())
                     .unwrap();
             assert!(evaluation.scores.value("log_loss").is_some(), "{task} {model}");
-            let mixes = !["shallow", "deep", "mime"].contains(&model);
+            let mixes = !["shallow", "deep", "mime", "logistic"].contains(&model);
             assert_eq!(evaluation.structure.is_some(), mixes, "{task} {model}");
             let several = task == "diagnosis_treatment";
             assert_eq!(evaluation.labels.len(), if several { 2 } else { 0 });
         }
     }
+}
+
+/// The dataset with labels of which some are not known: none of every fifteenth encounter.
+fn partly_labelled(dataset: &Dataset, folder: &Path) -> Dataset {
+    let labels = dataset.manifest().labels.clone();
+    let mut writer = Writer::create(folder, Overwrite::Refuse, dataset.vocabulary().clone(), labels).unwrap();
+    let encounters: Vec<Encounter> = (dataset.encounters().unwrap().enumerate())
+        .map(|(number, encounter)| {
+            let encounter = encounter.unwrap();
+            let known = [number % 3 != 0, number % 5 != 0];
+            let labels = encounter.labels.iter().zip(known).map(|(label, known)| label.filter(|_| known));
+            Encounter { labels: labels.collect(), ..encounter }
+        })
+        .collect();
+    writer.write(&encounters).unwrap();
+    writer.finish(dataset.manifest().source.clone()).unwrap();
+    Dataset::open(folder).unwrap()
+}
+
+#[test]
+fn several_labels_are_learned_in_their_order_from_whoever_has_one_of_them() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = partly_labelled(&data(&home), &home.path().join("partly"));
+    let at = |name: &str| home.path().join(name);
+    let bootstrap = Bootstrap { replicates: 0, seed: 0 };
+    let evaluated = |name: &str| {
+        let run = Run::open(&at(name)).unwrap();
+        evaluate::run(&run, &dataset, Which::All, bootstrap, &Job::silent()).unwrap()
+    };
+    for model in ["shallow", "logistic"] {
+        let [both, turned, one] = ["both", "turned", "one"].map(|name| format!("{model}-{name}"));
+        for (task, name) in
+            [("labels:d1_m1,d2_m1", &both), ("labels:d2_m1,d1_m1", &turned), ("label:d2_m1", &one)]
+        {
+            let mut settings = settings(task, model);
+            settings.split.stratify = Some("d2_m1".into());
+            start(settings, &dataset, &at(name), None).unwrap();
+        }
+        let found = evaluated(&both);
+        assert_eq!((found.encounters, found.left_out), (373, 27), "{model}");
+        let names: Vec<&str> = found.labels.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["d1_m1", "d2_m1"]);
+        assert_eq!(evaluated(&one).encounters, 320);
+        // The labels of a logistic regression do not know of each other.
+        if model == "logistic" {
+            let last = |name: &str| Model::load(&at(name).join("last.safetensors")).unwrap();
+            let column = |model: Model<f32>, label: usize| -> Vec<f32> {
+                model.weights().values().iter().skip(label).step_by(model.width()).copied().collect()
+            };
+            assert_eq!(column(last(&both), 1), column(last(&one), 0));
+            assert_eq!(column(last(&both), 0), column(last(&turned), 1));
+        }
+    }
+    // The task of the paper is two labels.
+    let mut paper = settings("diagnosis_treatment", "gct");
+    start(paper.clone(), &dataset, &at("paper"), None).unwrap();
+    paper.task = "labels:d1_m1,d2_m1".parse().unwrap();
+    start(paper, &dataset, &at("same"), None).unwrap();
+    let values = |name: &str| Run::open(&at(name)).unwrap().model().unwrap().weights().values().to_vec();
+    assert_eq!(values("paper"), values("same"));
 }
 
 #[test]

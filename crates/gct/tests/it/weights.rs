@@ -38,8 +38,9 @@ fn every_model_is_read_as_it_was_written() {
     let home = tempfile::tempdir().unwrap();
     for name in Config::NAMES {
         let path = home.path().join(name);
-        let model = Model::<f32>::new(&Config::named(name).unwrap(), &HeadConfig::HiddenDiagnosis, rows(), 4)
-            .unwrap();
+        let model =
+            Model::<f32>::new(&Config::named(name).unwrap(), &HeadConfig::Labels { count: 2 }, rows(), 4)
+                .unwrap();
         model.save(&path, Overwrite::Refuse).unwrap();
         let again = Model::load(&path).unwrap();
         assert_eq!(again.config(), model.config());

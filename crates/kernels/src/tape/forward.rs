@@ -291,14 +291,16 @@ impl<T: Number> Engine for Tape<'_, T> {
         logits: &Matrix,
         labels: impl Iterator<Item = Option<bool>>,
         smoothing: f64,
+        positives: &[f64],
         weight: f64,
     ) -> f64 {
         let mut d = self.pool.take(self.data(logits).len());
         let (mut loss, mut count) = (0.0, 0);
         for (label, (logit, d)) in labels.zip(self.data(logits).iter().zip(d.iter_mut())) {
             let (one, slope) = label.map_or((0.0, T::ZERO), |label| loss::binary(*logit, label, smoothing));
-            loss += one;
-            *d = slope * T::of(weight);
+            let counted = loss::counted(label, count, positives);
+            loss += counted * one;
+            *d = slope * T::of(counted * weight);
             count += 1;
         }
         assert_eq!(count, d.len(), "there is a label, or none, for every logit");

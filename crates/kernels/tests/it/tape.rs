@@ -187,7 +187,7 @@ fn play<T: Number>(
         let bias = Some((model.label_bias, Activation::Identity));
         let logits = tape.linear(&visit, Linear { weight: model.label, bias, dropout: None });
         let labels = graphs.iter().flat_map(|graph| [Some(true), (graph.ids[0] > 3).then_some(false)]);
-        loss += tape.label_loss(&logits, labels, 0.3, 1.0);
+        loss += tape.label_loss(&logits, labels, 0.3, &[2.5, 0.5], 1.0);
     }
     loss += 0.3 * tape.divergence();
     match gradients {

@@ -222,6 +222,7 @@ fn run<T: Number>(name: &str, case: &str, path: Path) -> (f64, String) {
         batch_terms,
         first_node: 0,
         label_smoothing: 0.0,
+        positives: &[],
         regularizes: true,
     };
     let plain = Plain::new(model, &Device::flex());

@@ -53,7 +53,7 @@ fn embeddings_are_those_of_the_library_to_the_bit() {
         let vectors = run.embed(&encounters).unwrap();
         let got: Vec<Vec<f32>> = got.embeddings.into_iter().map(|embedding| embedding.vector).collect();
         assert_eq!(got, vectors, "{task}");
-        assert_eq!(got[0].len(), 16);
+        assert_eq!(got[0].len(), run.settings().width());
     }
 }
 

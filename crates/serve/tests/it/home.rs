@@ -22,11 +22,12 @@ use crate::client::Client;
 pub(crate) struct Home(tempfile::TempDir);
 
 /// Task and model of each run.
-pub(crate) const RUNS: [(&str, &str); 4] = [
+pub(crate) const RUNS: [(&str, &str); 5] = [
     ("graph_reconstruction", "gct"),
     ("diagnosis_treatment", "transformer"),
     ("masked_diagnosis", "gct"),
     ("label:d1_m1", "shallow"),
+    ("labels:d2_m1,d1_m1", "logistic"),
 ];
 
 static HOME: Mutex<Weak<Home>> = Mutex::new(Weak::new());
@@ -52,7 +53,9 @@ impl Home {
             let mut settings = Settings::paper(task.parse().unwrap(), model, "synthetic").unwrap();
             (settings.steps, settings.validate_every, settings.batch) = (3, 3, 8);
             let mut config = serde_json::to_value(&settings.model).unwrap();
-            config["width"] = 16.into();
+            if let Some(width) = config.get_mut("width") {
+                *width = 16.into();
+            }
             settings.model = serde_json::from_value(config).unwrap();
             let (run, job) = (self.run_folder(task, model), Job::silent());
             train::start(settings, &dataset, &run, Overwrite::Refuse, Execution::default(), &job).unwrap();
@@ -60,7 +63,7 @@ impl Home {
     }
 
     fn run_folder(&self, task: &str, model: &str) -> std::path::PathBuf {
-        self.0.path().join(format!("{}-{model}", task.replace(':', "-")))
+        self.0.path().join(format!("{}-{model}", task.replace([':', ','], "-")))
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -182,7 +182,10 @@ function duration(seconds) {
 
 /** A name of ours to be read. Names that a user gave, as those of labels, stay as they are. */
 const words = name => clean(name).replace(/_/g, " ");
-const taskName = task => task.startsWith("label:") ? `label ${clean(task.slice(6))}` : words(task);
+const taskName = task => {
+  const [, kind, names] = /^(labels?):(.*)$/s.exec(task) ?? [];
+  return kind ? `${kind} ${clean(names).replaceAll(",", ", ")}` : words(task);
+};
 
 /** Rows as a file for spreadsheets. They would compute a text that begins like a formula: an apostrophe prevents that. */
 function csv(rows) {
