@@ -59,7 +59,7 @@ pub fn explain(
 }
 
 /// Explains the encounter of this identifier, or the first that can be asked about, of encounters that are in
-/// no dataset; and what was met up to it. The job is told how many were looked at.
+/// no dataset; and what was met in it. The job is told how many were looked at.
 ///
 /// # Errors
 /// If there is no such encounter or it cannot be asked about, one before it cannot be read, the run has no
@@ -74,7 +74,7 @@ pub fn explain_incoming(
     let predictor = explainer.predictor();
     predictor.check_edges(false)?;
     let found = find(predictor, &mut incoming, encounter, "the file", job)?;
-    Ok((explainer.explain(&predictor.sample(&found))?, incoming.met()))
+    Ok((explainer.explain(&predictor.sample(&found))?, incoming.met_in_last()))
 }
 
 /// The encounter of this identifier, or the first that can be asked about.
