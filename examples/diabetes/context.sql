@@ -3,7 +3,8 @@
 WITH facts AS (
     SELECT encounter_id, unnest(make_array(
         -- [70-80) becomes 70-79.
-        'age=' || split_part(trim(age, '[)'), '-', 1) || '-' || (CAST(nullif(split_part(trim(age, '[)'), '-', 2), '') AS BIGINT) - 1),
+        'age=' || split_part(trim(age, '[)'), '-', 1) || '-'
+            || (CAST(nullif(split_part(trim(age, '[)'), '-', 2), '') AS BIGINT) - 1),
         CASE gender WHEN 'Female' THEN 'sex=female' WHEN 'Male' THEN 'sex=male' END,
         'race=' || lower(nullif(race, '?')),
         'weight=' || nullif(weight, '?'),

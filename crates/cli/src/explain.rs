@@ -157,7 +157,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     Ok(terminal::print(&text)?)
 }
 
-/// The run, what it says of the encounter, and, of a file, what was met up to it.
+/// The run, what it says of the encounter, and, of a file, what was met in it.
 fn explained(arguments: &Arguments, quiet: bool) -> Result<(Run, Explanation, Option<Met>)> {
     let (id, paired) = (arguments.encounter.as_deref(), arguments.pairs.unwrap_or(0));
     let what = "looking for the encounter";

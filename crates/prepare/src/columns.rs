@@ -11,7 +11,9 @@ pub(crate) fn data_type(kind: ColumnKind) -> DataType {
         ColumnKind::Id | ColumnKind::Text => DataType::Utf8,
         ColumnKind::Integer => DataType::Int64,
         ColumnKind::Number => DataType::Float64,
-        ColumnKind::Time | ColumnKind::Day => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ColumnKind::Time | ColumnKind::Moment | ColumnKind::Day => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
         ColumnKind::Boolean => DataType::Boolean,
         ColumnKind::Texts => DataType::new_list(DataType::Utf8, true),
     }
@@ -29,7 +31,9 @@ pub(crate) fn null(kind: ColumnKind) -> &'static str {
         ColumnKind::Id | ColumnKind::Text => "CAST(NULL AS VARCHAR)",
         ColumnKind::Integer => "CAST(NULL AS BIGINT)",
         ColumnKind::Number => "CAST(NULL AS DOUBLE)",
-        ColumnKind::Time | ColumnKind::Day => "arrow_cast(NULL, 'Timestamp(Microsecond, None)')",
+        ColumnKind::Time | ColumnKind::Moment | ColumnKind::Day => {
+            "arrow_cast(NULL, 'Timestamp(Microsecond, None)')"
+        }
         ColumnKind::Boolean => "CAST(NULL AS BOOLEAN)",
         ColumnKind::Texts => no_list(),
     }
@@ -90,6 +94,10 @@ pub(crate) fn convert(kind: ColumnKind, column: &str, found: &DataType, far: boo
         ColumnKind::Number if found.is_numeric() => exact(format!("CAST({column} AS DOUBLE)")),
         ColumnKind::Number => None,
         ColumnKind::Time | ColumnKind::Day => given.as_time(kind == ColumnKind::Day, far),
+        // What is no time is none, and no row is unreadable because of it.
+        ColumnKind::Moment => {
+            exact(given.as_time(false, true).map_or_else(|| null(kind).into(), |typed| typed.sql))
+        }
         ColumnKind::Boolean => given.as_boolean(),
         ColumnKind::Texts => given.as_texts(),
     }

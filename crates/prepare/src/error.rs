@@ -297,6 +297,15 @@ pub enum Error {
         allowed: String,
     },
 
+    /// An option does nothing without another, which is not given.
+    #[error("option `{name}` does nothing without `{needed}`")]
+    Needs {
+        /// The option.
+        name: String,
+        /// The other.
+        needed: String,
+    },
+
     /// Codes cannot be put into groups as the user wants it.
     #[error("{problem}")]
     Rollup {
@@ -409,6 +418,10 @@ impl Error {
             Error::Source { .. } => "correct the source; docs/prepare.md describes its files".into(),
             Error::Settings(_) => gct_terminal::SHOW_CONFIG.into(),
             Error::Choice { .. } => "give a value that is expected; --help lists all options".into(),
+            Error::Needs { name, needed } => {
+                let [name, needed] = [name, needed].map(|name| name.replace('_', "-"));
+                format!("give --{needed} too, or leave --{name} out").into()
+            }
             Error::NothingKept { dropped, .. }
                 if !dropped.is_empty() && dropped.iter().all(|(rule, _)| rule == "unknown_subject") =>
             {
@@ -583,7 +596,8 @@ mod tests {
             Some(Error::Settings(_)) => {
                 Error::Choice { name: "o".into(), value: "x".into(), allowed: "a number".into() }
             }
-            Some(Error::Choice { .. }) => Error::Rollup { problem, hint: "give another file".into() },
+            Some(Error::Choice { .. }) => Error::Needs { name: "a_b".into(), needed: "c".into() },
+            Some(Error::Needs { .. }) => Error::Rollup { problem, hint: "give another file".into() },
             Some(Error::Rollup { .. }) => {
                 Error::NothingKept { read: "1".into(), dropped: vec![], unreadable: vec![] }
             }
@@ -602,7 +616,7 @@ mod tests {
             assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
         }
-        assert_eq!(errors.len(), 34, "one of each");
+        assert_eq!(errors.len(), 35, "one of each");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::context;
 use crate::error::{Error, Result};
 use crate::rollup::Rollup;
 use crate::settings::{Settings, is_common};
-use crate::source::Source;
+use crate::source::{ChoiceKind, Source};
 
 /// Settings that are the user's own, whatever another dataset has.
 pub(crate) const OWN: [&str; 5] = ["labels", "limit", "strict", "min_cell", "like"];
@@ -76,7 +76,7 @@ impl Like {
     }
 
     /// Its settings that are not the user's own; and its options, if it is of this source, but for those that
-    /// are found in the data.
+    /// are found in the data or say where a table is.
     pub(crate) fn layer(&self, source: &Source) -> Layer {
         let all = self.settings.as_object().into_iter().flatten();
         let is_taken = |name: &str| is_common(name) && !OWN.contains(&name);
@@ -85,7 +85,11 @@ impl Like {
             .filter_map(|(name, value)| Some((name.clone(), toml_value(value)?)))
             .collect();
         let known = &source.description.options;
-        let is_option = |name: &str| known.get(name).is_some_and(|choice| choice.default_sql.is_none());
+        let is_option = |name: &str| {
+            known
+                .get(name)
+                .is_some_and(|choice| choice.default_sql.is_none() && choice.kind != ChoiceKind::Table)
+        };
         let options = self.settings["options"].as_object().filter(|_| self.source == source.name);
         let options = options.into_iter().flatten().filter(|(name, _)| is_option(name));
         settings.extend(options.filter_map(|(name, value)| Some((name.clone(), toml_value(value)?))));

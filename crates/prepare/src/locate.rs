@@ -173,7 +173,7 @@ fn is_row(fields: &[&str], record: &[&str], swallowing: usize, columns: &[Looked
     for column in columns.iter().filter(|column| column.position < end && column.position != swallowing) {
         let (here, there) = (fields[column.position].trim(), record[column.position].trim());
         let fits = match column.kind {
-            ColumnKind::Text | ColumnKind::Texts => continue,
+            ColumnKind::Text | ColumnKind::Texts | ColumnKind::Moment => continue,
             ColumnKind::Id => are_alike(here, there),
             kind => here.is_empty() || is(kind, here),
         };
@@ -214,7 +214,7 @@ pub(crate) fn is_one_line(name: &str, kind: ColumnKind) -> bool {
 /// Whether a text is what a column should hold; the same as the queries that read it find.
 pub(crate) fn is(kind: ColumnKind, text: &str) -> bool {
     match kind {
-        ColumnKind::Id | ColumnKind::Text | ColumnKind::Texts => true,
+        ColumnKind::Id | ColumnKind::Text | ColumnKind::Texts | ColumnKind::Moment => true,
         ColumnKind::Integer => text.strip_suffix(".0").unwrap_or(text).parse::<i64>().is_ok(),
         ColumnKind::Number => text.parse::<f64>().is_ok(),
         ColumnKind::Time | ColumnKind::Day => moment(text).is_some(),

@@ -197,6 +197,7 @@ impl Request {
         let mut layers = layers(&source, rules.as_deref())?;
         layers.extend(like.iter().map(|like| like.layer(&source)));
         let (settings, options) = resolved(&source, &[&layers[..], &given].concat())?;
+        check_needs(&source, &given, &options)?;
         if let Some(like) = &like {
             let (fixed, fixed_options) = resolved(&source, &layers)?;
             let fixed = overrides::table(&fixed);
@@ -205,8 +206,8 @@ impl Request {
             like.refuse_others(own, &|name| fixed.get(name).cloned())?;
             if like.source == source.name {
                 let known = &source.description.options;
-                // Some options are found in the data.
-                let is_fixed = |name: &str| known[name].default_sql.is_none();
+                // Some options are found in the data, and labels are no vocabulary.
+                let is_fixed = |name: &str| known[name].default_sql.is_none() && !known[name].of_labels;
                 let own = options.iter().filter(|(name, _)| is_fixed(name));
                 let own = own.map(|(name, value)| (name.clone(), value.json()));
                 like.refuse_others(own, &|name| Some(fixed_options.get(name)?.json()))?;
@@ -259,6 +260,24 @@ fn resolved(source: &Source, layers: &[Layer]) -> Result<(Settings, BTreeMap<Str
     let mut settings = Settings::of(&common)?;
     settings.context = context::chosen(source, &settings.context)?;
     Ok((settings, options))
+}
+
+/// Refuses an option that is given and does nothing without another. A file that has all settings may have it
+/// with its default.
+fn check_needs(source: &Source, given: &[Layer], options: &BTreeMap<String, Value>) -> Result<()> {
+    for (name, choice) in &source.description.options {
+        let Some(needed) = choice.needs.as_ref().filter(|needed| options[*needed] == Value::Null) else {
+            continue;
+        };
+        let is_default = |value: &toml::Value| choice.default.as_ref() == Some(value);
+        let is_asked = |layer: &Layer| {
+            layer.settings.get(name).is_some_and(|value| layer.name.starts_with("--") || !is_default(value))
+        };
+        if given.iter().any(is_asked) {
+            return Err(Error::Needs { name: name.clone(), needed: needed.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// What the source and the rules say, in this order.

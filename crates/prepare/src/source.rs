@@ -185,6 +185,9 @@ pub enum ColumnKind {
     Number,
     /// A date or a moment.
     Time,
+    /// The same where it can be read, and nothing where it cannot: when something was recorded, which is not
+    /// always asked for.
+    Moment,
     /// The day of a moment in another column, there where it was recorded: `stop_day = "day stop"`.
     Day,
     /// True or false.
@@ -201,7 +204,7 @@ impl ColumnKind {
             ColumnKind::Text => "text",
             ColumnKind::Integer => "a whole number",
             ColumnKind::Number => "a number",
-            ColumnKind::Time | ColumnKind::Day => "a date or time",
+            ColumnKind::Time | ColumnKind::Moment | ColumnKind::Day => "a date or time",
             ColumnKind::Boolean => "true or false",
             ColumnKind::Texts => "a list of texts",
         }
@@ -226,12 +229,13 @@ impl TryFrom<ColumnText> for Column {
             "integer" => ColumnKind::Integer,
             "number" => ColumnKind::Number,
             "time" => ColumnKind::Time,
+            "moment" => ColumnKind::Moment,
             "day" => ColumnKind::Day,
             "boolean" => ColumnKind::Boolean,
             "texts" => ColumnKind::Texts,
             other => {
                 return Err(format!(
-                    "`{other}` is not id, text, integer, number, time, day, boolean or texts"
+                    "`{other}` is not id, text, integer, number, time, moment, day, boolean or texts"
                 ));
             }
         };
@@ -260,6 +264,12 @@ pub struct Choice {
     pub words: BTreeMap<String, String>,
     /// A number must be above it.
     pub above: Option<f64>,
+    /// Whether it decides about labels alone, so that records that are prepared like others can have another
+    /// value.
+    #[serde(default)]
+    pub of_labels: bool,
+    /// Another option without which it does nothing.
+    pub needs: Option<String>,
     /// A query on the source's tables for the parts that a table has, of an option that names one.
     pub parts_sql: Option<String>,
 }
@@ -646,6 +656,9 @@ mod tests {
                 }
             }
             check_context(&source.description).unwrap();
+            for needed in source.description.options.values().filter_map(|choice| choice.needs.as_ref()) {
+                assert!(source.description.options.contains_key(needed), "{needed}");
+            }
             for table in &source.description.any_of {
                 assert!(source.description.tables[table].optional, "{table}");
             }

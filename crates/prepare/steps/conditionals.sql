@@ -1,4 +1,5 @@
--- Probabilities of codes of one kind given codes of another: `$given` and `$code` are the ends of a pair, cause or effect.
+-- Probabilities of codes of one kind given codes of another: `$given` and `$code` are the ends of a pair, cause or
+-- effect.
 SELECT $given_kind AS given_kind, p.entry[$given] AS given_id, given_code.code AS given_code,
        $kind AS kind, p.entry[$code] AS id, code.code AS code,
        arrow_cast(p.entry['count'], 'UInt32') AS count,

@@ -30,7 +30,7 @@ const ENCOUNTERS: usize = 120;
 /// tables/        events.csv and links.csv, with planted identifiers
 /// labels.csv     two labels of these encounters; new.jsonl their codes as JSON lines
 /// packed/        the same events as events.csv.gz
-/// parquet/       events.parquet, made of predictions
+/// parquet/       events.parquet, made of predictions; events.parquet beside it a few of the events
 /// synthea/       a few tables of Synthea; eicu/, mimic4/, meds/, omop/ and claims/ of those; fhir/ a bundle
 ///                and ndjson/ the same as lines
 /// data/, pairs/  synthetic datasets; planted/ that of the tables

@@ -186,6 +186,40 @@ new.parquet: 2 rows for 2 encounters
 }
 
 #[test]
+fn unknown_codes_of_an_explanation_are_those_of_its_encounter() {
+    let home = home();
+    let home = home.path();
+    let lines = r#"{"id": "a", "diagnosis": ["E11.9", "Z99"], "treatment": ["run", "swim", "run"], "lab": ["Na"]}
+{"id": "b", "diagnosis": ["I50", "Z99"]}
+{"id": "c", "diagnosis": ["I50"], "lab": ["Cl"]}
+"#;
+    // Rows of an encounter can be anywhere.
+    let events = "encounter_id,kind,code\na,dx,E11.9\nb,dx,Z99\na,dx,Z99\na,rx,run\nc,lab,Cl\na,rx,swim\na,rx,run\n\
+        a,lab,Na\nb,dx,I50\nc,dx,I50\n";
+    fs::write(home.join("new.jsonl"), lines).unwrap();
+    fs::write(home.join("new.csv"), events).unwrap();
+    let unseen = |codes: u32, occurrences: u32| json!({"codes": codes, "occurrences": occurrences});
+    let none = unseen(0, 0);
+    for file in ["new.jsonl", "new.csv"] {
+        for (id, diagnosis, treatment, lab) in [
+            ("a", unseen(1, 1), unseen(2, 3), unseen(1, 1)),
+            ("b", unseen(1, 1), none.clone(), none.clone()),
+            ("c", none.clone(), none.clone(), unseen(1, 1)),
+        ] {
+            let found = json(home, &format!("explain run --data {file} --encounter {id}"))["unknown"].clone();
+            assert_eq!(
+                found,
+                json!({"diagnosis": diagnosis, "treatment": treatment, "lab": lab}),
+                "{file}: {id}"
+            );
+        }
+    }
+    let assert = gct(home, "explain run --data new.jsonl --encounter c").assert().success();
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert_eq!(said, "1 lab codes that the run does not know, left out 1 times\n");
+}
+
+#[test]
 fn a_run_without_buckets_takes_codes_as_they_are() {
     let (_guard, home) = trained("diagnosis_treatment");
     let lines = r#"{"diagnosis": ["D_1"], "treatment": ["T_3"], "lab": ["L_9", "other"]}"#;

@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use super::decode::Decoder;
 use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY, part_name};
 use super::order::{ENCOUNTERS_PER_PART, parts_for};
-use super::read::{Decoder, Encounters, open_parts, read_vocabulary};
+use super::read::{Encounters, open_parts, read_vocabulary};
 use super::verify::Counts;
 use super::write::write_vocabulary;
 use crate::error::{OnPath, Result};

@@ -12,10 +12,12 @@
 //! `encounters.parquet` in any order, are read as well.
 
 mod assembly;
+mod decode;
 mod manifest;
 mod order;
 mod read;
 mod schema;
+mod table;
 mod verify;
 mod write;
 
@@ -23,8 +25,9 @@ pub use assembly::Assembly;
 pub use manifest::{Files, Manifest, NamedFile, SCHEMA_VERSION, Source};
 pub(crate) use manifest::{MANIFEST, VOCABULARY, parse_manifest};
 pub use order::{ENCOUNTERS_PER_PART, part_of, parts_for};
+pub(crate) use read::read_vocabulary;
 pub use read::{Dataset, Encounters};
-pub(crate) use read::{Table, read_vocabulary};
 pub use schema::is_fixed_column;
+pub(crate) use table::Table;
 pub use write::Writer;
 pub(crate) use write::{TableFile, write_table, write_vocabulary};

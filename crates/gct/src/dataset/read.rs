@@ -6,29 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{TimestampMicrosecondType, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, TimestampMicrosecondArray};
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::decode::{Decoder, column, no_nulls};
 use super::manifest::{ENCOUNTERS, Manifest, VOCABULARY};
 use super::order::{Sequence, part_of};
-use super::schema::{
-    self, DIAGNOSIS_TREATMENT, ENCOUNTER_ID, END, EdgeColumn, PART, PREDICTION_TIME, START, SUBJECT_ID,
-    TREATMENT_LAB,
-};
-use crate::error::{self, Error, OnPath, Result};
+use super::schema::{self, ENCOUNTER_ID, PART, SUBJECT_ID};
+use super::table::{Batches, Table};
+use crate::error::{Error, OnPath, Result};
 use crate::files;
-use crate::record::{
-    Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SplitPart, SubjectId, Vocabulary,
-};
-
-/// Encounters decoded at a time.
-const BATCH: usize = 1024;
+use crate::record::{Code, CodeKind, Encounter, PerKind, Vocabulary};
 
 /// An open dataset folder. Encounters are read one by one, so it can be larger than the memory.
 ///
@@ -141,7 +130,7 @@ impl Dataset {
     /// # Errors
     /// If it cannot be read.
     pub fn has_own_split(&self) -> Result<bool> {
-        if self.parts.iter().all(|part| part.metadata.schema().field_with_name(PART).is_err()) {
+        if self.parts.iter().all(|part| !part.names(PART)) {
             return Ok(false);
         }
         for encounter in self.encounters_with(false)? {
@@ -199,155 +188,6 @@ fn size(path: &Path) -> Result<u64> {
         return Err(Error::MissingFile { path: path.to_owned(), evidence: "dataset.json lists it".into() });
     }
     files::check_regular(path).and_then(|()| fs::metadata(path)).map(|found| found.len()).on("read", path)
-}
-
-/// A Parquet file with the columns that it must have.
-#[derive(Debug, Clone)]
-pub(crate) struct Table {
-    path: PathBuf,
-    metadata: ArrowReaderMetadata,
-}
-
-impl Table {
-    /// Opens a file, having checked its columns, and its rows if their number is known.
-    pub(crate) fn open(path: PathBuf, expected: &Schema, rows: Option<u64>) -> Result<Self> {
-        let file = files::open(&path).on("read", &path)?;
-        // The types are those of the Parquet format, whichever library wrote the file.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let load = || ArrowReaderMetadata::load(&file, options).map_err(|error| damaged(&path, &error));
-        let metadata = files::decode(&path, load)?;
-        let table = Table { path, metadata };
-        for column in expected.fields() {
-            if !table.has(column)? {
-                return Err(table.other_column(column, "no such column".into()));
-            }
-        }
-        let found = table.rows();
-        if let Some(rows) = rows.filter(|rows| found != *rows) {
-            let problem = format!("it has {found} rows, but dataset.json says {rows}");
-            return Err(Error::Damaged { path: table.path, problem });
-        }
-        Ok(table)
-    }
-
-    /// How many rows it says to have.
-    fn rows(&self) -> u64 {
-        u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or_default()
-    }
-
-    /// Whether it has a column, which is then of the right type.
-    fn has(&self, column: &Field) -> Result<bool> {
-        match self.metadata.schema().field_with_name(column.name()) {
-            Ok(found) if same_type(found.data_type(), column.data_type()) => Ok(true),
-            Ok(found) => Err(self.other_column(column, schema::describe(found.data_type()))),
-            Err(_) => Ok(false),
-        }
-    }
-
-    fn other_column(&self, expected: &Field, found: String) -> Error {
-        Error::Column {
-            path: self.path.clone(),
-            column: expected.name().clone(),
-            expected: schema::describe(expected.data_type()),
-            found,
-        }
-    }
-
-    /// Its rows, some at a time.
-    pub(crate) fn batches(&self) -> Result<Batches> {
-        self.batches_with(|_| true)
-    }
-
-    /// [`Table::batches`] with some of the columns.
-    fn batches_with(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Batches> {
-        let path = self.path.clone();
-        let file = files::open(&path).on("read", &path)?;
-        let fields = self.metadata.schema().fields();
-        let wanted = (0..fields.len()).filter(|position| is_wanted(fields[*position].name()));
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted);
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-            .with_projection(mask)
-            .with_batch_size(BATCH);
-        let reader = files::decode(&path, || reader.build().map_err(|error| damaged(&path, &error)))?;
-        Ok(Batches { path, reader: Some(reader) })
-    }
-}
-
-/// The rows of a Parquet file, some at a time. Ends after the first error.
-pub(crate) struct Batches {
-    path: PathBuf,
-    /// A reader that failed is never used again.
-    reader: Option<ParquetRecordBatchReader>,
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut reader = self.reader.take()?;
-        let batch = files::decode(&self.path, || {
-            reader.next().transpose().map_err(|error| damaged(&self.path, &error))
-        });
-        if batch.is_ok() {
-            self.reader = Some(reader);
-        }
-        batch.transpose()
-    }
-}
-
-fn damaged(path: &Path, error: &dyn std::error::Error) -> Error {
-    let (path, said) = (path.to_owned(), error.to_string());
-    // What the system refuses says nothing about the file.
-    if let Some(source) = error::system_error(&said) {
-        return Error::Io { action: "read", path, source };
-    }
-    // The library has a word for a compression that it was built without.
-    if said.contains("Disabled feature") {
-        return Error::Compression { path };
-    }
-    Error::Damaged { path, problem: format!("cut off, or not a Parquet file ({said})") }
-}
-
-/// Equal but for what no reader sees: names of list elements, nullability, a time zone.
-fn same_type(found: &DataType, expected: &DataType) -> bool {
-    match (found, expected) {
-        (DataType::List(found), DataType::List(expected)) => {
-            same_type(found.data_type(), expected.data_type())
-        }
-        (DataType::Struct(found), DataType::Struct(expected)) => {
-            found.len() == expected.len()
-                && found.iter().zip(expected).all(|(found, expected)| {
-                    found.name() == expected.name() && same_type(found.data_type(), expected.data_type())
-                })
-        }
-        (DataType::Timestamp(TimeUnit::Microsecond, _), DataType::Timestamp(TimeUnit::Microsecond, _)) => {
-            true
-        }
-        _ => found == expected,
-    }
-}
-
-fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
-    batch.column_by_name(name).expect("the columns were checked when the table was opened")
-}
-
-/// Refuses nulls in a column that must have none.
-fn no_nulls(column: &dyn Array) -> Result<(), (usize, String)> {
-    match (0..column.len()).find(|&row| column.is_null(row)) {
-        Some(row) => Err((row, "must not be null".into())),
-        None => Ok(()),
-    }
-}
-
-/// Refuses nulls inside the lists of a column.
-fn no_null_elements(lists: &ListArray, elements: &dyn Array) -> Result<(), (usize, String)> {
-    match (0..elements.len()).find(|&element| elements.is_null(element)) {
-        Some(element) => {
-            let row = lists.offsets().partition_point(|&end| end as usize <= element) - 1;
-            Err((row, "a list must not hold a null".into()))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Reads a vocabulary of these sizes.
@@ -545,184 +385,12 @@ fn is_earlier(id: &str, parts: &[Table], rows: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// Turns rows into encounters and refuses those that break a rule.
-pub(super) struct Decoder {
-    vocabulary: PerKind<u64>,
-    labels: Vec<String>,
-    edges: bool,
-}
-
-impl Decoder {
-    /// For vocabularies of these sizes; if not `edges`, as if none were known.
-    pub(super) fn new(vocabulary: PerKind<u64>, labels: &[String], edges: bool) -> Self {
-        Decoder { vocabulary, labels: labels.to_vec(), edges }
-    }
-
-    /// The rows of a part.
-    pub(super) fn batches(&self, part: &Table) -> Result<Batches> {
-        let left_out = [DIAGNOSIS_TREATMENT.name, TREATMENT_LAB.name];
-        part.batches_with(|name| self.edges || !left_out.contains(&name))
-    }
-
-    /// Encounters that begin after so many rows of a file.
-    pub(super) fn decode(
-        &self,
-        batch: &RecordBatch,
-        path: &Path,
-        rows_before: u64,
-    ) -> Result<Vec<Encounter>> {
-        let bad_row = |column: &str, (row, problem): (usize, String)| Error::Row {
-            path: path.to_owned(),
-            row: rows_before + row as u64 + 1,
-            column: column.into(),
-            problem,
-        };
-        for name in [ENCOUNTER_ID, SUBJECT_ID] {
-            no_nulls(column(batch, name)).map_err(|problem| bad_row(name, problem))?;
-        }
-        let ids = column(batch, ENCOUNTER_ID).as_string::<i32>();
-        let subjects = column(batch, SUBJECT_ID).as_string::<i32>();
-        let [starts, ends, prediction_times] = [START, END, PREDICTION_TIME].map(|name| times(batch, name));
-        let mut codes = PerKind::try_from_fn(|kind| match batch.column_by_name(kind.name()) {
-            Some(column) => {
-                codes(column, self.vocabulary[kind]).map_err(|problem| bad_row(kind.name(), problem))
-            }
-            // The columns were checked: only that of context can be missing.
-            None => Ok(vec![Vec::new(); batch.num_rows()]),
-        })?;
-        let edges_of = |kinds: EdgeColumn| match self.edges {
-            true => edges(column(batch, kinds.name), kinds, &codes)
-                .map_err(|problem| bad_row(kinds.name, problem)),
-            false => Ok(vec![None; batch.num_rows()]),
-        };
-        let (diagnosis_treatment, treatment_lab) = (edges_of(DIAGNOSIS_TREATMENT)?, edges_of(TREATMENT_LAB)?);
-        let labels: Vec<_> = self.labels.iter().map(|label| column(batch, label).as_boolean()).collect();
-        let parts = parts(batch).map_err(|problem| bad_row(PART, problem))?;
-
-        let mut encounters = Vec::with_capacity(batch.num_rows());
-        for (row, known) in diagnosis_treatment.into_iter().zip(treatment_lab).enumerate() {
-            let edges = match known {
-                (Some(diagnosis_treatment), Some(treatment_lab)) => {
-                    Some(Edges { diagnosis_treatment, treatment_lab })
-                }
-                (None, None) => None,
-                _ => {
-                    let problem = format!("null, but `{}` is not, or the reverse", DIAGNOSIS_TREATMENT.name);
-                    return Err(bad_row(TREATMENT_LAB.name, (row, problem)));
-                }
-            };
-            let (start, end) = (time(starts, row), time(ends, row));
-            if start.zip(end).is_some_and(|(start, end)| end < start) {
-                return Err(bad_row(END, (row, format!("is before `{START}`"))));
-            }
-            encounters.push(Encounter {
-                id: EncounterId::new(ids.value(row)),
-                subject: SubjectId::new(subjects.value(row)),
-                start,
-                end,
-                prediction_time: time(prediction_times, row),
-                part: parts[row],
-                codes: PerKind::from_fn(|kind| std::mem::take(&mut codes[kind][row])),
-                edges,
-                labels: labels.iter().map(|label| label.is_valid(row).then(|| label.value(row))).collect(),
-            });
-        }
-        Ok(encounters)
-    }
-}
-
-/// A column of moments, where the dataset has it.
-fn times<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a TimestampMicrosecondArray> {
-    batch.column_by_name(name).map(|times| times.as_primitive::<TimestampMicrosecondType>())
-}
-
-/// The moment of a row, where it is known.
-fn time(times: Option<&TimestampMicrosecondArray>, row: usize) -> Option<i64> {
-    times.filter(|times| times.is_valid(row)).map(|times| times.value(row))
-}
-
-/// The side of the split of each row, where the dataset records one.
-fn parts(batch: &RecordBatch) -> Result<Vec<Option<SplitPart>>, (usize, String)> {
-    let Some(parts) = batch.column_by_name(PART) else { return Ok(vec![None; batch.num_rows()]) };
-    let part = |(row, name): (usize, Option<&str>)| match name {
-        None => Ok(None),
-        Some(name) => match SplitPart::ALL.into_iter().find(|part| part.name() == name) {
-            None => Err((row, "expected train, validation or test".into())),
-            part => Ok(part),
-        },
-    };
-    parts.as_string::<i32>().iter().enumerate().map(part).collect()
-}
-
-/// The code ids of each row: known, distinct and ascending.
-fn codes(column: &ArrayRef, vocabulary: u64) -> Result<Vec<Vec<u32>>, (usize, String)> {
-    no_nulls(column)?;
-    let lists = column.as_list::<i32>();
-    no_null_elements(lists, lists.values())?;
-    let ids = lists.values().as_primitive::<UInt32Type>().values();
-    lists
-        .offsets()
-        .windows(2)
-        .enumerate()
-        .map(|(row, ends)| {
-            let codes = &ids[ends[0] as usize..ends[1] as usize];
-            if codes.iter().any(|&id| u64::from(id) >= vocabulary) {
-                return Err((row, format!("an id is outside the vocabulary, which has {vocabulary} codes")));
-            }
-            if !codes.is_sorted_by(|a, b| a < b) {
-                return Err((row, "ids must be distinct and ascending".into()));
-            }
-            if codes.len() > usize::from(u16::MAX) {
-                return Err((row, format!("more than {} codes", u16::MAX)));
-            }
-            Ok(codes.to_vec())
-        })
-        .collect()
-}
-
-/// The edges of each row as positions in its lists of codes.
-fn edges(
-    column: &ArrayRef,
-    kinds: EdgeColumn,
-    codes: &PerKind<Vec<Vec<u32>>>,
-) -> Result<Vec<Option<Vec<Edge>>>, (usize, String)> {
-    let lists = column.as_list::<i32>();
-    let pairs = lists.values().as_struct();
-    no_null_elements(lists, pairs)?;
-    for end in pairs.columns() {
-        no_null_elements(lists, end)?;
-    }
-    let [causes, effects] = [0, 1].map(|end| pairs.column(end).as_primitive::<UInt32Type>().values());
-    let mut rows = Vec::with_capacity(lists.len());
-    for (row, ends) in lists.offsets().windows(2).enumerate() {
-        if lists.is_null(row) {
-            rows.push(None);
-            continue;
-        }
-        let position = |kind: CodeKind, id| match codes[kind][row].binary_search(&id) {
-            Ok(position) => Ok(position as u16),
-            Err(_) => Err((row, format!("an edge names a {} that is not in the encounter", kind.name()))),
-        };
-        let mut edges = Vec::with_capacity((ends[1] - ends[0]) as usize);
-        for pair in ends[0] as usize..ends[1] as usize {
-            edges.push(Edge {
-                cause: position(kinds.cause, causes[pair])?,
-                effect: position(kinds.effect, effects[pair])?,
-            });
-        }
-        if !edges.is_sorted_by(|a, b| a < b) {
-            return Err((row, "edges must be distinct and ascending".into()));
-        }
-        rows.push(Some(edges));
-    }
-    Ok(rows)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dataset::{Source, Writer};
     use crate::files::Overwrite;
+    use crate::record::EncounterId;
 
     #[test]
     fn two_ids_with_one_hash_are_two_ids() {

@@ -15,10 +15,11 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::decode::Decoder;
 use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY, part_name};
 use super::order::{Sequence, compare, part_of};
-use super::read::{Decoder, Table};
 use super::schema::{self, DIAGNOSIS_TREATMENT, EdgeColumn, TREATMENT_LAB};
+use super::table::Table;
 use crate::error::{Error, OnPath, Result};
 use crate::files::{FileEntry, HashedFile, Overwrite, PendingFile, PendingFolder};
 use crate::record::{CodeKind, Edge, Edges, Encounter, PerKind, Vocabulary};

@@ -15,12 +15,12 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
 use super::source::{ParquetFile, Reader};
-use super::{MOST_CODES, ROWS, Words, encounter, refusal, too_many};
+use super::{Found, MOST_CODES, Missing, ROWS, Words, encounter, refusal, too_many};
 use crate::coding::{kind_named, whole};
 use crate::dataset::Table;
 use crate::error::{Error, OnPath, Result};
 use crate::job::Job;
-use crate::record::{CodeKind, Encounter, PerKind};
+use crate::record::{CodeKind, PerKind};
 
 /// The columns that are read, in this order. Others are ignored.
 const COLUMNS: [&str; 5] = ["encounter_id", "kind", "code", "value", "subject_id"];
@@ -74,6 +74,7 @@ struct Gathered<'w, 'a> {
 struct One {
     subject: Option<String>,
     codes: PerKind<Vec<u32>>,
+    missing: Vec<Missing>,
 }
 
 impl Gathered<'_, '_> {
@@ -103,8 +104,10 @@ impl Gathered<'_, '_> {
             (None, Some(subject)) => one.subject = Some(subject.to_owned()),
             _ => {}
         }
-        if let Some(id) = known.filter(|id| !one.codes[kind].contains(id)) {
-            one.codes[kind].push(id);
+        match known {
+            Ok(id) if one.codes[kind].contains(&id) => {}
+            Ok(id) => one.codes[kind].push(id),
+            Err(unknown) => one.missing.push(unknown),
         }
         let codes = CodeKind::ALL.iter().map(|kind| one.codes[*kind].len()).sum::<usize>();
         Ok(if codes > MOST_CODES { Err((COLUMNS[2], too_many())) } else { Ok(()) })
@@ -124,11 +127,12 @@ impl Gathered<'_, '_> {
     }
 
     /// The encounters in the order of their first rows.
-    fn finish(self) -> Vec<Encounter> {
+    fn finish(self) -> Vec<Found> {
         let mut ids = vec![String::new(); self.encounters.len()];
         self.index.into_iter().for_each(|(id, index)| ids[index] = id);
         let made = ids.iter().zip(self.encounters);
-        made.map(|(id, one)| encounter(id, &one.subject.unwrap_or_default(), one.codes)).collect()
+        let subject = |one: &mut One| one.subject.take().unwrap_or_default();
+        made.map(|(id, mut one)| (encounter(id, &subject(&mut one), one.codes), one.missing)).collect()
     }
 }
 
@@ -145,7 +149,7 @@ pub(super) fn of_csv(
     mut reader: Reader,
     words: &mut Words<'_>,
     job: &Job<'_, u64>,
-) -> Result<Vec<Encounter>> {
+) -> Result<Vec<Found>> {
     let delimiter = delimiter(&mut reader).on("read", path)?;
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(reader);
@@ -200,7 +204,7 @@ pub(super) fn of_parquet(
     file: &ParquetFile,
     words: &mut Words<'_>,
     job: &Job<'_, u64>,
-) -> Result<Vec<Encounter>> {
+) -> Result<Vec<Found>> {
     let named = |error: Error| match error {
         Error::Damaged { problem, .. } => Error::Damaged { path: path.to_owned(), problem },
         other => other,

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::error::Category;
 
 use super::source::Reader;
-use super::{MOST_CODES, Words, encounter, refusal, too_many};
+use super::{Found, MOST_CODES, Words, encounter, refusal, too_many};
 use crate::coding::{Recorded, whole};
 use crate::error::{OnPath, Result};
-use crate::record::{CodeKind, Encounter, PerKind};
+use crate::record::{CodeKind, PerKind};
 
 /// Bytes of a line that are read: far more than [`MOST_CODES`] codes have.
 const LONGEST: u64 = 16 << 20;
@@ -74,7 +74,7 @@ impl Lines {
     }
 
     /// The next encounter.
-    pub(super) fn next(&mut self, path: &Path, words: &mut Words<'_>) -> Result<Option<Encounter>> {
+    pub(super) fn next(&mut self, path: &Path, words: &mut Words<'_>) -> Result<Option<Found>> {
         loop {
             self.text.clear();
             self.number += 1;
@@ -102,7 +102,7 @@ impl Lines {
         })?;
         let found = of_line(self.number, &line, words)?;
         let found = found.map_err(|problem| refusal(path, format!("line {}: {problem}", self.number)))?;
-        if !self.ids.insert(found.id.as_str().to_owned()) {
+        if !self.ids.insert(found.0.id.as_str().to_owned()) {
             let problem = format!("line {}: its `encounter_id` is that of an earlier line", self.number);
             return Err(refusal(path, problem));
         }
@@ -111,8 +111,8 @@ impl Lines {
 }
 
 /// The encounter of a line, or what is wrong with it.
-fn of_line(number: u64, line: &Line<'_>, words: &mut Words<'_>) -> Result<Result<Encounter, String>> {
-    let mut codes = PerKind::<Vec<u32>>::default();
+fn of_line(number: u64, line: &Line<'_>, words: &mut Words<'_>) -> Result<Result<Found, String>> {
+    let (mut codes, mut missing) = (PerKind::<Vec<u32>>::default(), Vec::new());
     let without_value =
         |codes: &[Text<'_>]| codes.iter().map(|code| Recorded::new(code.0.to_string())).collect();
     let recorded = PerKind::<Vec<Recorded<'_>>> {
@@ -130,13 +130,16 @@ fn of_line(number: u64, line: &Line<'_>, words: &mut Words<'_>) -> Result<Result
             if code.is_empty() {
                 return Ok(Err(format!("a code of `{}` is empty", kind.name())));
             }
-            codes[kind].extend(words.id(kind, code, *value)?);
+            match words.id(kind, code, *value)? {
+                Ok(id) => codes[kind].push(id),
+                Err(unknown) => missing.push(unknown),
+            }
         }
     }
     let id = line.encounter_id.as_ref().map_or_else(|| number.to_string().into(), Name::text);
     let subject = line.subject_id.as_ref().map(Name::text).unwrap_or_default();
     Ok(match id.is_empty() {
         true => Err("its `encounter_id` is empty".into()),
-        false => Ok(encounter(&id, &subject, codes)),
+        false => Ok((encounter(&id, &subject, codes), missing)),
     })
 }

@@ -44,12 +44,27 @@ pub struct Incoming<'a> {
     labels: usize,
     read: u64,
     without_codes: u64,
+    /// Of the encounter that came last.
+    last: Last,
 }
 
 enum Rows {
     Lines(lines::Lines),
-    Events(std::vec::IntoIter<Encounter>),
+    Events(std::vec::IntoIter<Found>),
     Ended,
+}
+
+/// A code that the run does not know: its kind, and its number among such codes of the kind.
+type Missing = (CodeKind, u32);
+
+/// An encounter, and what it has that the run does not know, once for each time.
+type Found = (Encounter, Vec<Missing>);
+
+/// What is known of an encounter after it is handed out.
+#[derive(Default)]
+struct Last {
+    missing: Vec<Missing>,
+    is_without_codes: bool,
 }
 
 /// What was met in the encounters so far.
@@ -96,12 +111,23 @@ impl<'a> Incoming<'a> {
             }
         };
         let labels = run.settings().task.labels().len();
-        Ok(Incoming { path, words, rows, labels, read: 0, without_codes: 0 })
+        Ok(Incoming { path, words, rows, labels, read: 0, without_codes: 0, last: Last::default() })
     }
 
     /// What was met so far.
     pub fn met(&self) -> Met {
         Met { unknown: self.words.unknown(), without_codes: self.without_codes }
+    }
+
+    /// What was met in the encounter that came last.
+    pub fn met_in_last(&self) -> Met {
+        let unknown = PerKind::from_fn(|kind| {
+            let of_kind = self.last.missing.iter().filter(|(found, _)| *found == kind);
+            let numbers: Vec<u32> = of_kind.map(|(_, number)| *number).collect();
+            let codes = numbers.iter().collect::<HashSet<_>>().len();
+            Unseen { codes: codes as u64, occurrences: numbers.len() as u64 }
+        });
+        Met { unknown, without_codes: u64::from(self.last.is_without_codes) }
     }
 
     /// After the last encounter: refuses a file without any, and one of which the run knows no code.
@@ -119,7 +145,7 @@ impl<'a> Incoming<'a> {
         Err(refusal(&self.path, problem))
     }
 
-    fn next_encounter(&mut self) -> Result<Option<Encounter>> {
+    fn next_found(&mut self) -> Result<Option<Found>> {
         Ok(match &mut self.rows {
             Rows::Lines(lines) => lines.next(&self.path, &mut self.words)?,
             Rows::Events(encounters) => encounters.next(),
@@ -132,17 +158,18 @@ impl Iterator for Incoming<'_> {
     type Item = Result<Encounter>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_encounter();
+        let next = self.next_found();
         if !matches!(next, Ok(Some(_))) {
             self.rows = Rows::Ended;
         }
-        let encounter = match next.transpose()? {
-            Ok(encounter) => encounter,
+        let (encounter, missing) = match next.transpose()? {
+            Ok(found) => found,
             Err(error) => return Some(Err(error)),
         };
         self.read += 1;
         let has_code = CodeKind::ALL.iter().any(|kind| !encounter.codes[*kind].is_empty());
         self.without_codes += u64::from(!has_code);
+        self.last = Last { missing, is_without_codes: !has_code };
         Some(Ok(Encounter { labels: vec![None; self.labels], ..encounter }))
     }
 }
@@ -157,7 +184,8 @@ struct Words<'a> {
     coder: Option<&'a Coder>,
     /// What became of each code without a value.
     met: PerKind<HashMap<String, Option<u32>>>,
-    unknown: PerKind<(HashSet<String>, u64)>,
+    /// The number of each code that is not known, and how often there was one.
+    unknown: PerKind<(HashMap<String, u32>, u64)>,
 }
 
 impl<'a> Words<'a> {
@@ -166,11 +194,11 @@ impl<'a> Words<'a> {
         Ok(Words { run, coder, met: PerKind::default(), unknown: PerKind::default() })
     }
 
-    /// The id of a recorded code, if the run knows it.
+    /// The id of a recorded code, or that the run does not know it.
     ///
     /// # Errors
     /// If the run does not know what becomes of values.
-    fn id(&mut self, kind: CodeKind, code: &str, value: Option<f64>) -> Result<Option<u32>> {
+    fn id(&mut self, kind: CodeKind, code: &str, value: Option<f64>) -> Result<Result<u32, Missing>> {
         if value.is_some() && self.coder.is_none() {
             return Err(Error::NoBuckets { run: self.run.path().to_owned() });
         }
@@ -181,14 +209,18 @@ impl<'a> Words<'a> {
         if value.is_none() && !self.met[kind].contains_key(code) {
             self.met[kind].insert(code.to_owned(), id);
         }
-        if id.is_none() {
-            let (codes, occurrences) = &mut self.unknown[kind];
-            *occurrences += 1;
-            if !codes.contains(code) {
-                codes.insert(code.to_owned());
-            }
+        Ok(id.ok_or_else(|| (kind, self.missing(kind, code))))
+    }
+
+    /// The number of a code that is not known.
+    fn missing(&mut self, kind: CodeKind, code: &str) -> u32 {
+        let (codes, occurrences) = &mut self.unknown[kind];
+        *occurrences += 1;
+        let next = codes.len() as u32;
+        match codes.get(code) {
+            Some(number) => *number,
+            None => *codes.entry(code.to_owned()).or_insert(next),
         }
-        Ok(id)
     }
 
     fn unknown(&self) -> PerKind<Unseen> {

@@ -63,7 +63,7 @@ pub fn explain(
 }
 
 /// Explains the encounter of this identifier, or the first that can be asked about, of encounters that are in
-/// no dataset; and what was met up to it. `paired` and the job are as for [`explain`].
+/// no dataset; and what was met in it. `paired` and the job are as for [`explain`].
 ///
 /// # Errors
 /// If there is no such encounter or it cannot be asked about, one before it cannot be read, the run has no
@@ -80,7 +80,7 @@ pub fn explain_incoming(
     predictor.check_edges(false)?;
     let found = find(predictor, &mut incoming, encounter, "the file", job)?;
     let explanation = explainer.explain_with(&predictor.sample(&found), paired, job.stop())?;
-    Ok((explanation, incoming.met()))
+    Ok((explanation, incoming.met_in_last()))
 }
 
 /// The encounter of this identifier, or the first that can be asked about.

@@ -38,7 +38,8 @@ SELECT
         WHEN has_two_subjects THEN 'two_subjects'
         WHEN has_two_types THEN 'two_types'
         WHEN $types IS NOT NULL
-            AND NOT coalesce(array_has(string_to_array(replace(lower($types), ' ', ''), ','), type), false) THEN 'other_type'
+            AND NOT coalesce(array_has(string_to_array(replace(lower($types), ' ', ''), ','), type), false)
+            THEN 'other_type'
         WHEN last_day < first_day THEN 'ends_before_start'
     END AS dropped,
     -- Admitted again within 30 days after discharge. Unknown for claims that are no admissions or have no
@@ -52,7 +53,9 @@ SELECT
         ELSE false
     END AS readmission,
     -- Unknown for whoever is not among the beneficiaries.
-    CASE WHEN people.subject_id IS NOT NULL AND last_day IS NOT NULL THEN coalesce(death <= last_day, false) END AS mortality
+    CASE
+        WHEN people.subject_id IS NOT NULL AND last_day IS NOT NULL THEN coalesce(death <= last_day, false)
+    END AS mortality
 FROM each
 LEFT JOIN readmitted ON each.claim_id = readmitted.claim_id
 LEFT JOIN people ON each.subject_id = people.subject_id

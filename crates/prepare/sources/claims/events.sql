@@ -22,29 +22,31 @@ days AS (
     WHERE place = 1
 ),
 wide AS (
-    SELECT * FROM inpatient WHERE $layout = 'wide'
+    SELECT *, coalesce(thru_date, from_date) AS day FROM inpatient WHERE $layout = 'wide'
     UNION ALL
-    SELECT * FROM outpatient WHERE $layout = 'wide'
+    SELECT *, coalesce(thru_date, from_date) FROM outpatient WHERE $layout = 'wide'
 ),
 wide_codes AS (
-    SELECT claim_id, 'ICD9DX' AS code_type, admitting AS code FROM wide
+    SELECT claim_id, day, 'ICD9DX' AS code_type, admitting AS code FROM wide
     UNION ALL
-    SELECT claim_id, 'ICD9DX', unnest(diagnoses) FROM wide
+    SELECT claim_id, day, 'ICD9DX', unnest(diagnoses) FROM wide
     UNION ALL
-    SELECT claim_id, 'ICD9PROC', unnest(procedures) FROM wide
+    SELECT claim_id, day, 'ICD9PROC', unnest(procedures) FROM wide
     UNION ALL
-    SELECT claim_id, 'HCPCS', unnest(services) FROM wide
+    SELECT claim_id, day, 'HCPCS', unnest(services) FROM wide
 ),
 -- Columns without a code are no events; a claim line without one is, and is counted.
 recorded AS (
-    SELECT claim_id, code_type, code, CAST(NULL AS VARCHAR) AS description, CAST(NULL AS DOUBLE) AS numeric_value,
-           CAST(NULL AS VARCHAR) AS note, CAST(NULL AS VARCHAR) AS from_table
+    SELECT claim_id, code_type, code, day, CAST(NULL AS VARCHAR) AS description,
+           CAST(NULL AS DOUBLE) AS numeric_value, CAST(NULL AS VARCHAR) AS note,
+           CAST(NULL AS VARCHAR) AS from_table
     FROM wide_codes WHERE code IS NOT NULL
     UNION ALL
-    SELECT claim_id, code_type, code, description, numeric_value, NULL, 'claims' FROM claims WHERE $layout = 'long'
+    SELECT claim_id, code_type, code, coalesce(thru_date, from_date), description, numeric_value, NULL, 'claims'
+    FROM claims WHERE $layout = 'long'
     UNION ALL
-    SELECT days.claim_id, 'NDC', code, NULL, NULL, CASE WHEN days.claim_id IS NOT NULL THEN 'linked_by_date' END,
-           'prescription'
+    SELECT days.claim_id, 'NDC', code, date, NULL, NULL,
+           CASE WHEN days.claim_id IS NOT NULL THEN 'linked_by_date' END, 'prescription'
     FROM prescription
     LEFT JOIN days ON prescription.subject_id = days.subject_id AND date_trunc('day', prescription.date) = days.day
     WHERE $prescriptions = 'link_by_date'
@@ -54,6 +56,8 @@ SELECT
     known_kinds.kind,
     coalesce(known_kinds.system || ':' || code, code) AS code,
     description,
+    -- A row of a claim is written when its last day is over.
+    date_trunc('day', recorded.day) + INTERVAL '1 day' AS time,
     numeric_value,
     note,
     from_table

@@ -4,12 +4,15 @@ WITH recorded AS (
            CAST(NULL AS DOUBLE) AS numeric_value, CAST(NULL AS VARCHAR) AS wrong, 'admissiondx' AS from_table
     FROM admissiondx
     UNION ALL
-    SELECT patientunitstayid, 'diagnosis', lower(diagnosisstring), diagnosisoffset, NULL, NULL, 'diagnosis' FROM diagnosis
+    SELECT patientunitstayid, 'diagnosis', lower(diagnosisstring), diagnosisoffset, NULL, NULL, 'diagnosis'
+    FROM diagnosis
     UNION ALL
-    SELECT patientunitstayid, 'treatment', lower(treatmentstring), treatmentoffset, NULL, NULL, 'treatment' FROM treatment
+    SELECT patientunitstayid, 'treatment', lower(treatmentstring), treatmentoffset, NULL, NULL, 'treatment'
+    FROM treatment
     UNION ALL
     SELECT patientunitstayid, 'treatment', lower(drugname), drugstartoffset, NULL,
-           CASE WHEN drugordercancelled = 'Yes' THEN 'cancelled' WHEN drugname IS NULL THEN 'no_drug_name' END, 'medication'
+           CASE WHEN drugordercancelled = 'Yes' THEN 'cancelled' WHEN drugname IS NULL THEN 'no_drug_name' END,
+           'medication'
     FROM medication
     WHERE $medications
     UNION ALL

@@ -12,6 +12,7 @@ SELECT
     coalesce(made.encounter_id, encounters.encounter_id) AS encounter_id,
     subject_id,
     coalesce(start, first_time) AS start,
+    "end",
     prediction_time,
     CASE
         WHEN made.encounter_id IS NULL THEN 'no_events'

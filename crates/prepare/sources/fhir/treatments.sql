@@ -5,20 +5,22 @@ WITH medications AS (
     FROM medication
     QUALIFY row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) = 1
 )
-SELECT resource, encounter, code, description, 'procedure' AS from_table,
+SELECT resource, encounter, code, description, time, 'procedure' AS from_table,
        CASE
-           WHEN row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) > 1 THEN 'superseded'
+           WHEN row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) > 1
+               THEN 'superseded'
            WHEN status = 'entered-in-error' THEN 'entered_in_error'
            WHEN status = 'not-done' THEN 'not_done'
        END AS wrong
 FROM procedure
 UNION ALL
 SELECT requests.resource, encounter, coalesce(requests.code, medications.code),
-       coalesce(requests.description, medications.description), 'medication_request', wrong
+       coalesce(requests.description, medications.description), time, 'medication_request', wrong
 FROM (
     SELECT *,
            CASE
-               WHEN row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) > 1 THEN 'superseded'
+               WHEN row_number() OVER (PARTITION BY id ORDER BY updated DESC NULLS LAST, resource DESC) > 1
+                   THEN 'superseded'
                WHEN status = 'entered-in-error' THEN 'entered_in_error'
                WHEN status = 'cancelled' OR do_not_perform THEN 'not_done'
            END AS wrong

@@ -1,5 +1,5 @@
--- Every code, with its description, and the kind of the longest prefix with which it begins. A code that is all of a prefix but
--- the slash at its end has it too. A treatment is withheld if the last part of its code says so.
+-- Every code, with its description, and the kind of the longest prefix with which it begins. A code that is all of a
+-- prefix but the slash at its end has it too. A treatment is withheld if the last part of its code says so.
 WITH matching AS (
     SELECT
         known.code,

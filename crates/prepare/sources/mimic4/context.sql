@@ -1,7 +1,8 @@
 -- MIMIC-IV has the age in an anchor year; those above 89 are 91 there. MIMIC-III has the day of birth, which is 300
 -- years before the first admission for them.
 WITH people AS (
-    SELECT subject_id, min(gender) AS gender, min(anchor_age) AS anchor_age, min(anchor_year) AS anchor_year, min(dob) AS dob
+    SELECT subject_id, min(gender) AS gender, min(anchor_age) AS anchor_age, min(anchor_year) AS anchor_year,
+           min(dob) AS dob
     FROM patients
     GROUP BY subject_id
 ),

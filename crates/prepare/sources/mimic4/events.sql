@@ -7,8 +7,10 @@ WITH diagnoses AS (
 ),
 procedures AS (
     SELECT subject_id, hadm_id, icd_code, chartdate,
-           CASE WHEN icd9_code IS NOT NULL OR icd_version = 9 THEN 'ICD9PROC:' WHEN icd_version = 10 THEN 'ICD10PCS:' END
-               || coalesce(icd9_code, icd_code) AS code
+           CASE
+               WHEN icd9_code IS NOT NULL OR icd_version = 9 THEN 'ICD9PROC:'
+               WHEN icd_version = 10 THEN 'ICD10PCS:'
+           END || coalesce(icd9_code, icd_code) AS code
     FROM procedures_icd
 ),
 diagnosis_titles AS (
@@ -19,8 +21,10 @@ diagnosis_titles AS (
     GROUP BY 1
 ),
 procedure_titles AS (
-    SELECT CASE WHEN icd9_code IS NOT NULL OR icd_version = 9 THEN 'ICD9PROC:' WHEN icd_version = 10 THEN 'ICD10PCS:' END
-               || coalesce(icd9_code, icd_code) AS code,
+    SELECT CASE
+               WHEN icd9_code IS NOT NULL OR icd_version = 9 THEN 'ICD9PROC:'
+               WHEN icd_version = 10 THEN 'ICD10PCS:'
+           END || coalesce(icd9_code, icd_code) AS code,
            max(long_title) AS title
     FROM d_icd_procedures
     GROUP BY 1
@@ -102,7 +106,8 @@ SELECT
     CASE
         WHEN wrong IS NOT NULL THEN wrong
         WHEN time IS NULL AND NOT is_billed AND ($after_discharge = 'drop' OR $observe_hours IS NOT NULL) THEN 'no_time'
-        WHEN encounter_id IS NULL THEN CASE $encounters WHEN 'admission' THEN 'outside_admissions' ELSE 'outside_stays' END
+        WHEN encounter_id IS NULL
+            THEN CASE $encounters WHEN 'admission' THEN 'outside_admissions' ELSE 'outside_stays' END
         WHEN is_billed AND $observe_hours IS NOT NULL AND $billed = 'drop' THEN 'billed_at_discharge'
         -- Of a day without a time of day it is only known that it is over when the next one begins.
         WHEN $after_discharge = 'drop' AND is_day AND time > date_trunc('day', discharge) THEN 'after_discharge'

@@ -1,4 +1,5 @@
--- Every encounter, which is an admission or a stay in a unit, and until when it is observed; a century is as good as forever.
+-- Every encounter, which is an admission or a stay in a unit, and until when it is observed; a century is as good
+-- as forever.
 WITH taken AS (
     SELECT hadm_id AS encounter_id, subject_id, hadm_id, admittime AS start, dischtime AS "end"
     FROM admissions

@@ -36,7 +36,8 @@ SELECT
         WHEN visit_concept_id NOT IN (9201, 262) OR visits.last_day IS NULL OR deaths.day <= visits.last_day THEN NULL
         WHEN readmitted.visit_occurrence_id IS NOT NULL THEN true
         WHEN deaths.day <= visits.last_day + INTERVAL '30 days' THEN NULL
-        WHEN visits.last_day + INTERVAL '30 days' > coalesce(observed.last_day, (SELECT max(last_day) FROM visits)) THEN NULL
+        WHEN visits.last_day + INTERVAL '30 days' > coalesce(observed.last_day, (SELECT max(last_day) FROM visits))
+            THEN NULL
         WHEN visit_concept_id IN (9201, 262) THEN false
     END AS readmission,
     -- Whoever is not in the table of deaths is alive, unless there is no such table.

@@ -15,7 +15,8 @@ WITH recorded AS (
            procedure_concept_id, procedure_source_concept_id, procedure_source_value, NULL, NULL, 'procedure_occurrence'
     FROM procedure_occurrence
     UNION ALL
-    SELECT person_id, visit_occurrence_id, 'treatment', coalesce(drug_exposure_start_datetime, drug_exposure_start_date),
+    SELECT person_id, visit_occurrence_id, 'treatment',
+           coalesce(drug_exposure_start_datetime, drug_exposure_start_date),
            date_trunc('day', coalesce(drug_exposure_start_date, drug_exposure_start_day)),
            drug_concept_id, drug_source_concept_id, drug_source_value, NULL, NULL, 'drug_exposure'
     FROM drug_exposure
@@ -33,7 +34,8 @@ days AS (
     FROM (
         SELECT looked.person_id, looked.day, visits.visit_occurrence_id,
                row_number() OVER (
-                   PARTITION BY looked.person_id, looked.day ORDER BY first_day DESC, last_day, visits.visit_occurrence_id
+                   PARTITION BY looked.person_id, looked.day
+                   ORDER BY first_day DESC, last_day, visits.visit_occurrence_id
                ) AS place
         FROM (
             SELECT DISTINCT person_id, day FROM recorded
@@ -75,7 +77,11 @@ coded AS (
         CASE
             -- A word of the source says more than the number of a concept that nothing is known of.
             WHEN chosen.concept_id IS NOT NULL
-                THEN coalesce(own.code, CASE $concepts WHEN 'source' THEN source_value END, CAST(chosen.concept_id AS VARCHAR))
+                THEN coalesce(
+                    own.code,
+                    CASE $concepts WHEN 'source' THEN source_value END,
+                    CAST(chosen.concept_id AS VARCHAR)
+                )
             WHEN $unmapped = 'source_value' THEN source_value
         END AS code,
         coalesce(own.concept_name, source_value) AS name,

@@ -67,8 +67,10 @@ found AS (
             WHEN met.enters THEN 'enters'
             WHEN deaths.day <= risk_ends THEN 'died'
             -- Without a period of the person, until the last day of any visit.
-            WHEN observed.visit_occurrence_id IS NULL AND risk_ends > (SELECT max(last_day) FROM stays) THEN 'not_observed'
-            WHEN observed.visit_occurrence_id IS NOT NULL AND coalesce(risk_ends > last_observed, true) THEN 'not_observed'
+            WHEN observed.visit_occurrence_id IS NULL AND risk_ends > (SELECT max(last_day) FROM stays)
+                THEN 'not_observed'
+            WHEN observed.visit_occurrence_id IS NOT NULL AND coalesce(risk_ends > last_observed, true)
+                THEN 'not_observed'
             ELSE 'stays_out'
         END AS outcome
     FROM stays

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::List;
 use super::codes::{Coded, Coding, Concept, coded};
-use super::moment::{Moment, NOT_A_TIME};
+use super::moment::{Moment, NOT_A_TIME, known, known_period};
 use super::references::{Addresses, Reference, Scope, Target, last_part};
 use super::sheet::Row;
 
@@ -63,6 +63,19 @@ struct Condition {
     encounter: Option<Reference>,
     /// What R4's `encounter` was called before, and still is in data that calls itself R4.
     context: Option<Reference>,
+    #[serde(default, deserialize_with = "known")]
+    recorded_date: Option<i64>,
+    #[serde(default, deserialize_with = "known")]
+    onset_date_time: Option<i64>,
+    #[serde(default, deserialize_with = "known_period")]
+    onset_period: Option<i64>,
+}
+
+impl Condition {
+    /// When it is known: when it was recorded, or else when it began.
+    fn time(&self) -> Option<i64> {
+        self.recorded_date.or(self.onset_date_time).or(self.onset_period)
+    }
 }
 
 #[derive(Deserialize)]
@@ -79,6 +92,14 @@ struct Treatment {
     context: Option<Reference>,
     reason_code: List<Concept>,
     reason_reference: List<Reference>,
+    /// Of a procedure.
+    #[serde(default, deserialize_with = "known")]
+    performed_date_time: Option<i64>,
+    #[serde(default, deserialize_with = "known_period")]
+    performed_period: Option<i64>,
+    /// Of a medication request.
+    #[serde(default, deserialize_with = "known")]
+    authored_on: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +115,15 @@ struct Observation {
     encounter: Option<Reference>,
     context: Option<Reference>,
     component: List<Measured>,
+    /// When the result was made available.
+    #[serde(default, deserialize_with = "known")]
+    issued: Option<i64>,
+    #[serde(default, deserialize_with = "known")]
+    effective_date_time: Option<i64>,
+    #[serde(default, deserialize_with = "known")]
+    effective_instant: Option<i64>,
+    #[serde(default, deserialize_with = "known_period")]
+    effective_period: Option<i64>,
 }
 
 /// What an observation says, and what each of its components says.
@@ -156,14 +186,16 @@ pub(super) fn rows(
     match kind {
         "Encounter" => encounter(row, read(resource)?, &scope),
         "Condition" => {
-            let Condition { verification_status, code, encounter, context } = read(resource)?;
+            let found: Condition = read(resource)?;
+            let time = found.time();
+            let Condition { verification_status, code, encounter, context, .. } = found;
             let Coded { code, description } = coded(code.as_ref());
             let status = ["entered-in-error", "refuted"]
                 .into_iter()
                 .find(|status| verification_status.as_ref().is_some_and(|found| found.has(status)));
             let encounter = scope.id(encounter.or(context).as_ref(), "Encounter");
             let status = status.map(str::to_owned);
-            Ok(vec![("condition", Row { encounter, status, code, description, ..row })])
+            Ok(vec![("condition", Row { encounter, status, code, description, time, ..row })])
         }
         "Procedure" => treatment("procedure", row, read(resource)?, &scope),
         "MedicationRequest" => treatment("medication_request", row, read(resource)?, &scope),
@@ -198,6 +230,7 @@ fn encounter(row: Row, found: Encounter, scope: &Scope<'_>) -> Result<Vec<(&'sta
             start: start.map(|moment| moment.at),
             stop: end.map(|moment| moment.at),
             last_day: end.or(start).and_then(|moment| moment.day),
+            time: end.map(|moment| moment.over),
             ..row
         },
     ));
@@ -212,6 +245,7 @@ fn reason(row: &Row, target: Option<Target<'_>>) -> Result<Option<(&'static str,
         Some(Target::Id(id)) => reason.condition = Some(id),
         Some(Target::Inside(inside)) => {
             let found: Condition = within("contained", read(inside))?;
+            reason.time = found.time();
             Coded { code: reason.code, description: reason.description } = coded(found.code.as_ref());
         }
     }
@@ -250,6 +284,7 @@ fn treatment(
             code: coded.code,
             description: coded.description,
             medication,
+            time: found.performed_date_time.or(found.performed_period).or(found.authored_on),
             ..row
         },
     ));
@@ -271,7 +306,8 @@ fn observations(row: Row, found: Observation, own: Measured, scope: &Scope<'_>) 
         codings.filter_map(|coding| coding.code.clone()).next()
     };
     let encounter = scope.id(found.encounter.or(found.context).as_ref(), "Encounter");
-    let row = Row { encounter, status: found.status, category, ..row };
+    let taken = found.effective_date_time.or(found.effective_instant).or(found.effective_period);
+    let row = Row { encounter, status: found.status, category, time: found.issued.or(taken), ..row };
     let components: Vec<Row> =
         found.component.into_iter().flatten().map(|component| component.row(row.clone())).collect();
     let own = own.row(row);

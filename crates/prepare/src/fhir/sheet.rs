@@ -77,6 +77,8 @@ pub(super) struct Row {
     pub(super) status: Option<String>,
     pub(super) code: Option<String>,
     pub(super) description: Option<String>,
+    /// When it is known.
+    pub(super) time: Option<i64>,
     // Of encounters.
     pub(super) class: Option<String>,
     pub(super) patient: Option<String>,

@@ -34,6 +34,10 @@ const TIME: &str = ", arrow_cast(time, 'Timestamp(Microsecond, None)') AS time";
 const AFTER_PREDICTION: &str = "WHEN time > label_time THEN 'after_prediction' \
     WHEN time IS NULL AND label_time IS NOT NULL AND kind <> 'context' THEN 'no_time'";
 
+/// The rules that drop links that are not known at the moment of prediction, where links have times.
+const LINK_AFTER_PREDICTION: &str = "WHEN time > label_time THEN 'after_prediction' \
+    WHEN time IS NULL AND label_time IS NOT NULL THEN 'no_time'";
+
 /// No links, with the type that links have.
 const NO_LINKS: &str = "arrow_cast(NULL, 'List(Struct(\"cause\": UInt32, \"effect\": UInt32))')";
 
@@ -57,7 +61,9 @@ impl Steps<'_> {
         };
         let [time, join_times, after_prediction] = match self.has_label_times {
             true => {
-                self.check_times(&source)?;
+                if !self.has_times(&source, "events.sql")? {
+                    return Err(self.no_times());
+                }
                 [TIME, include_str!("../../steps/join_times.sql"), AFTER_PREDICTION]
             }
             false => ["", "", ""],
@@ -82,20 +88,25 @@ impl Steps<'_> {
         self.engine.view("events", events)
     }
 
-    /// Refuses moments of prediction for events that have no time.
-    fn check_times(&self, events: &DataFrame) -> Result<()> {
-        let times = events.schema().fields().iter().find(|field| field.name() == "time");
+    /// Whether a relation, which is in this file, has times.
+    fn has_times(&self, relation: &DataFrame, file: &str) -> Result<bool> {
+        let times = relation.schema().fields().iter().find(|field| field.name() == "time");
         match times {
-            Some(field) if field.data_type().is_temporal() => Ok(()),
+            Some(field) if field.data_type().is_temporal() => Ok(true),
             Some(field) => Err(Error::Source {
-                path: self.request.source.path.replace("source.toml", "events.sql"),
+                path: self.request.source.path.replace("source.toml", file),
                 problem: format!("column `time` must be a timestamp, not {}", field.data_type()),
             }),
-            None => Err(Error::NoTimes {
-                file: self.request.settings.labels.clone().unwrap_or_default(),
-                of: self.request.source.name.clone(),
-                instead: self.request.source.description.timeless.clone(),
-            }),
+            None => Ok(false),
+        }
+    }
+
+    /// Labels have moments of prediction, and events have no time.
+    fn no_times(&self) -> Error {
+        Error::NoTimes {
+            file: self.request.settings.labels.clone().unwrap_or_default(),
+            of: self.request.source.name.clone(),
+            instead: self.request.source.description.timeless.clone(),
         }
     }
 
@@ -199,8 +210,23 @@ impl Steps<'_> {
 
     /// The links of each encounter between numbers of codes; and how many have no such ends.
     async fn gather_links(&self, summary: &mut Summary) -> Result<()> {
-        let columns = self.columns("source_links", &[("dropped", NO_TEXT)]).await?;
-        let ends = filled(include_str!("../../steps/link_ends.sql"), &[("columns", &columns)]);
+        let source = self.engine.context.table("source_links").await?;
+        let mut wanted = vec![("dropped", NO_TEXT)];
+        // Where links have no times, one is known as soon as its ends are.
+        let [join_times, after_prediction] =
+            match self.has_label_times && self.has_times(&source, "links.sql")? {
+                true => {
+                    wanted.push(("time", NO_TIME));
+                    [include_str!("../../steps/join_times.sql"), LINK_AFTER_PREDICTION]
+                }
+                false => ["", ""],
+            };
+        let parts = [
+            ("columns", &*self.columns("source_links", &wanted).await?),
+            ("join_times", join_times),
+            ("after_prediction", after_prediction),
+        ];
+        let ends = filled(include_str!("../../steps/link_ends.sql"), &parts);
         let ends = self.engine.sql(&ends).await?;
         self.engine.keep("reading links", "link_ends", ends).await?;
         for (rule, count) in self.count_by("counting links", "link_ends", "dropped", "count(*)").await? {

@@ -465,7 +465,8 @@ impl Reader<'_> {
     /// The columns that are read, and where a group has them.
     fn looked(&self, group: &Group) -> Vec<Looked> {
         let header = group.header();
-        let columns = self.table.columns.iter().filter(|(_, column)| column.kind != ColumnKind::Day);
+        let is_told = |kind| !matches!(kind, ColumnKind::Day | ColumnKind::Moment);
+        let columns = self.table.columns.iter().filter(|(_, column)| is_told(column.kind));
         let looked = columns.filter_map(|(name, column)| {
             let position = self.find(name, column, &header)?;
             Some(Looked { name: header[position].clone(), position, kind: column.kind })

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::{json, lines, prepare, write};
 
 /// As CMS names and writes them: a claim in two segments, a person who dies, shards.
-const SYNPUF: [(&str, &str); 6] = [
+pub(super) const SYNPUF: [(&str, &str); 6] = [
     (
         "synpuf/DE1_0_2008_to_2010_Inpatient_Claims_Sample_1.csv",
         "DESYNPUF_ID,CLM_ID,SEGMENT,CLM_FROM_DT,CLM_THRU_DT,ADMTNG_ICD9_DGNS_CD,ICD9_DGNS_CD_1,ICD9_DGNS_CD_2,ICD9_DGNS_CD_10,ICD9_PRCDR_CD_1,ICD9_PRCDR_CD_2,HCPCS_CD_1,HCPCS_CD_45\n\

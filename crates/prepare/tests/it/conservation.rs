@@ -2,6 +2,9 @@
 //! unreadable, in every source. Tables are made at random, with everything in them that tables should not
 //! have. `GCT_CONSERVATION_ROUNDS=500` looks longer.
 
+/// The tables that are made.
+mod shapes;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,411 +16,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
 
 use super::write;
-
-/// What a column of a random table holds.
-#[derive(Clone, Copy)]
-enum Holds {
-    /// The number of the row.
-    Key,
-    /// An identifier among so many, sometimes one that no table has.
-    Of(u32),
-    /// Text among these.
-    Word(&'static [&'static str]),
-    /// A day, sometimes with a time, sometimes none, sometimes nonsense.
-    Time,
-    /// A number, sometimes none, sometimes nonsense.
-    Number,
-    Integer,
-}
-
-use Holds::{Integer, Key, Number, Of, Time, Word};
-
-/// A table: its file, how many rows it has at most, and its columns.
-type Shape = (&'static str, u32, &'static [(&'static str, Holds)]);
-
-const CODES: &[&str] = &["A", "B", "B", "C", "C", "C", "D", "E", "", "F G", "ä", "0010"];
-
-/// Tables of MIMIC, with the columns of both versions.
-const MIMIC: &[Shape] = &[
-    (
-        "admissions.csv",
-        40,
-        &[
-            ("hadm_id", Key),
-            ("subject_id", Of(15)),
-            ("admittime", Time),
-            ("dischtime", Time),
-            ("deathtime", Time),
-            ("admission_type", Word(&["ELECTIVE", "URGENT", ""])),
-            ("admission_location", Word(&["CLINIC", "", "?"])),
-            ("race", Word(&["WHITE", "UNKNOWN", ""])),
-            ("hospital_expire_flag", Word(&["0", "0", "1", ""])),
-        ],
-    ),
-    (
-        "icustays.csv",
-        40,
-        &[("stay_id", Key), ("subject_id", Of(15)), ("hadm_id", Of(40)), ("intime", Time), ("outtime", Time)],
-    ),
-    (
-        "patients.csv",
-        15,
-        &[
-            ("subject_id", Of(15)),
-            ("dod", Time),
-            ("gender", Word(&["F", "M", ""])),
-            ("anchor_age", Integer),
-            ("anchor_year", Word(&["2020", "2019", ""])),
-            ("dob", Time),
-        ],
-    ),
-    (
-        "diagnoses_icd.csv",
-        60,
-        &[
-            ("subject_id", Of(15)),
-            ("hadm_id", Of(40)),
-            ("icd_code", Word(CODES)),
-            ("icd9_code", Word(&["", "", "0389"])),
-            ("icd_version", Word(&["9", "10", "11", ""])),
-        ],
-    ),
-    (
-        "procedures_icd.csv",
-        60,
-        &[
-            ("subject_id", Of(15)),
-            ("hadm_id", Of(40)),
-            ("chartdate", Time),
-            ("icd_code", Word(CODES)),
-            ("icd9_code", Word(&["", "", "0066"])),
-            ("icd_version", Word(&["9", "10", ""])),
-        ],
-    ),
-    (
-        "prescriptions.csv",
-        60,
-        &[
-            ("subject_id", Of(15)),
-            ("hadm_id", Of(40)),
-            ("starttime", Time),
-            ("drug", Word(CODES)),
-            ("ndc", Word(&["0", "", "00002831501"])),
-        ],
-    ),
-    (
-        "labevents.csv",
-        150,
-        &[
-            ("subject_id", Of(15)),
-            ("hadm_id", Word(&["", "", "1", "2", "3", "99999"])),
-            ("itemid", Word(&["50931", "50971", "51486", ""])),
-            ("charttime", Time),
-            ("valuenum", Number),
-        ],
-    ),
-    ("d_labitems.csv", 9, &[("itemid", Word(&["50931", "50971"])), ("label", Word(CODES))]),
-];
-
-/// The sources that read tables; with options that lead through their branches.
-const SOURCES: &[(&str, &[&str], &[Shape])] = &[
-    (
-        "eicu",
-        &["", "labs=true,medications=true", "labs=true,observe_hours=24", "rules=paper"],
-        &[
-            (
-                "patient.csv",
-                40,
-                &[
-                    ("patientunitstayid", Key),
-                    ("patienthealthsystemstayid", Of(9)),
-                    ("uniquepid", Of(15)),
-                    ("hospitaladmitoffset", Integer),
-                    ("unitdischargeoffset", Integer),
-                    ("unitdischargestatus", Word(&["Alive", "Expired", ""])),
-                    ("age", Word(&["> 89", "64", "", "old"])),
-                    ("gender", Word(&["Male", "Unknown", ""])),
-                    ("unitvisitnumber", Integer),
-                    ("admissionweight", Number),
-                    ("hospitaldischargestatus", Word(&["Alive", "Expired", ""])),
-                ],
-            ),
-            (
-                "admissiondx.csv",
-                60,
-                &[
-                    ("patientunitstayid", Of(40)),
-                    ("admitdxenteredoffset", Integer),
-                    ("admitdxpath", Word(CODES)),
-                ],
-            ),
-            (
-                "diagnosis.csv",
-                60,
-                &[
-                    ("patientunitstayid", Of(40)),
-                    ("diagnosisoffset", Integer),
-                    ("diagnosisstring", Word(CODES)),
-                ],
-            ),
-            (
-                "treatment.csv",
-                90,
-                &[
-                    ("patientunitstayid", Of(40)),
-                    ("treatmentoffset", Integer),
-                    ("treatmentstring", Word(CODES)),
-                ],
-            ),
-            (
-                "medication.csv",
-                60,
-                &[
-                    ("patientunitstayid", Of(40)),
-                    ("drugstartoffset", Integer),
-                    ("drugordercancelled", Word(&["Yes", "No", ""])),
-                    ("drugname", Word(CODES)),
-                ],
-            ),
-            (
-                "lab.csv",
-                90,
-                &[
-                    ("patientunitstayid", Of(40)),
-                    ("labresultoffset", Integer),
-                    ("labname", Word(CODES)),
-                    ("labresult", Number),
-                ],
-            ),
-        ],
-    ),
-    (
-        "mimic4",
-        &[
-            "",
-            "encounters=icu",
-            "observe_hours=48",
-            "encounters=icu,observe_hours=12,billed=keep,drugs=ndc",
-            "after_discharge=keep,drugs=none",
-        ],
-        MIMIC,
-    ),
-    ("mimic3", &["", "encounters=icu", "labs=none,readmission=unplanned"], MIMIC),
-    (
-        "meds",
-        &["encounters=visit", "encounters=admission", "encounters=gap", "encounters=icu,vitals=labs"],
-        &[(
-            "data.csv",
-            200,
-            &[
-                ("subject_id", Of(9)),
-                ("time", Time),
-                (
-                    "code",
-                    Word(&[
-                        "ADMISSION",
-                        "DISCHARGE",
-                        "ICD10CM/A",
-                        "ICD10CM/B",
-                        "RxNorm/1",
-                        "LOINC/2",
-                        "LOINC/8867-4",
-                        "ICU_ADMISSION",
-                        "ICU_DISCHARGE",
-                        "MEDICATION//a//Administered",
-                        "MEDICATION//a//Not Given",
-                        "x",
-                        "GENDER//F",
-                        "MEDS_BIRTH",
-                        "ADMISSION//URGENT",
-                    ]),
-                ),
-                ("numeric_value", Number),
-                ("hadm_id", Of(5)),
-            ],
-        )],
-    ),
-    (
-        "synthea",
-        &["", "observations=all", "observations=none", "classes=Inpatient"],
-        &[
-            (
-                "encounters.csv",
-                40,
-                &[
-                    ("Id", Key),
-                    ("START", Time),
-                    ("STOP", Time),
-                    ("PATIENT", Of(15)),
-                    ("ENCOUNTERCLASS", Word(&["inpatient", "wellness", ""])),
-                ],
-            ),
-            (
-                "patients.csv",
-                15,
-                &[("Id", Key), ("DEATHDATE", Time), ("BIRTHDATE", Time), ("GENDER", Word(&["F", ""]))],
-            ),
-            (
-                "conditions.csv",
-                60,
-                &[("ENCOUNTER", Of(40)), ("CODE", Word(CODES)), ("DESCRIPTION", Word(CODES))],
-            ),
-            (
-                "procedures.csv",
-                60,
-                &[("ENCOUNTER", Of(40)), ("CODE", Word(CODES)), ("REASONCODE", Word(CODES))],
-            ),
-            (
-                "medications.csv",
-                60,
-                &[("ENCOUNTER", Of(40)), ("CODE", Word(CODES)), ("REASONCODE", Word(CODES))],
-            ),
-            (
-                "observations.csv",
-                60,
-                &[
-                    ("ENCOUNTER", Of(40)),
-                    ("CODE", Word(CODES)),
-                    ("VALUE", Number),
-                    ("TYPE", Word(&["numeric", "text", ""])),
-                    ("CATEGORY", Word(&["laboratory", "vital-signs", ""])),
-                ],
-            ),
-        ],
-    ),
-    (
-        "omop",
-        &[
-            "",
-            "link_by_date=true",
-            "visits=inpatient",
-            "concepts=source,unmapped=drop",
-            "cohort=cohort,at_risk=0..90",
-        ],
-        &[
-            (
-                "visit_occurrence.csv",
-                40,
-                &[
-                    ("visit_occurrence_id", Key),
-                    ("person_id", Of(15)),
-                    ("visit_concept_id", Word(&["9201", "262", "9202", ""])),
-                    ("visit_start_date", Time),
-                    ("visit_end_date", Time),
-                    ("visit_end_datetime", Time),
-                ],
-            ),
-            (
-                "condition_occurrence.csv",
-                60,
-                &[
-                    ("person_id", Of(15)),
-                    ("visit_occurrence_id", Of(40)),
-                    ("condition_concept_id", Word(&["1", "2", "0", "", "x"])),
-                    ("condition_start_date", Time),
-                    ("condition_source_value", Word(CODES)),
-                ],
-            ),
-            (
-                "procedure_occurrence.csv",
-                60,
-                &[
-                    ("person_id", Of(15)),
-                    ("visit_occurrence_id", Of(40)),
-                    ("procedure_concept_id", Word(&["1", "2", "0", ""])),
-                    ("procedure_datetime", Time),
-                    ("procedure_source_value", Word(CODES)),
-                ],
-            ),
-            (
-                "measurement.csv",
-                60,
-                &[
-                    ("person_id", Of(15)),
-                    ("visit_occurrence_id", Of(40)),
-                    ("measurement_concept_id", Word(&["1", "2", "0", ""])),
-                    ("measurement_date", Time),
-                    ("value_as_number", Number),
-                    ("value_as_concept_id", Word(&["7", "0", ""])),
-                ],
-            ),
-            (
-                "person.csv",
-                15,
-                &[
-                    ("person_id", Of(15)),
-                    ("gender_concept_id", Word(&["8507", "8532", "0", ""])),
-                    ("year_of_birth", Word(&["1950", "2020", "0", ""])),
-                    ("birth_datetime", Time),
-                    ("race_concept_id", Word(&["8527", "7", ""])),
-                ],
-            ),
-            ("death.csv", 9, &[("person_id", Of(15)), ("death_date", Time)]),
-            ("observation_period.csv", 9, &[("person_id", Of(15)), ("observation_period_end_date", Time)]),
-            (
-                "cohort.csv",
-                30,
-                &[
-                    ("cohort_definition_id", Word(&["1", "2"])),
-                    ("subject_id", Of(15)),
-                    ("cohort_start_date", Time),
-                    ("cohort_end_date", Time),
-                ],
-            ),
-        ],
-    ),
-    (
-        "claims",
-        &["", "types=INPATIENT", "prescriptions=link_by_date"],
-        &[
-            (
-                "claims.csv",
-                120,
-                &[
-                    ("claim_id", Of(40)),
-                    ("subject_id", Word(&["s"])),
-                    ("from_date", Time),
-                    ("thru_date", Time),
-                    ("claim_type", Word(&["Inpatient", "outpatient", ""])),
-                    ("code", Word(CODES)),
-                    ("code_type", Word(&["ICD10CM", "icd-10-pcs", "LOINC", "CPT", "DRG", ""])),
-                    ("value", Number),
-                ],
-            ),
-            ("prescription.csv", 40, &[("subject_id", Word(&["s"])), ("date", Time), ("code", Word(CODES))]),
-            (
-                "beneficiary.csv",
-                9,
-                &[
-                    ("subject_id", Word(&["s", "t"])),
-                    ("death_date", Time),
-                    ("birth_date", Time),
-                    ("sex", Word(&["1", "2", ""])),
-                ],
-            ),
-        ],
-    ),
-    (
-        "events",
-        &[""],
-        &[
-            (
-                "events.csv",
-                150,
-                &[
-                    ("encounter_id", Of(40)),
-                    ("subject_id", Word(&["s"])),
-                    ("kind", Word(&["dx", "rx", "lab", "context", "other", ""])),
-                    ("code", Word(CODES)),
-                    ("time", Time),
-                    ("numeric_value", Number),
-                ],
-            ),
-            ("encounters.csv", 40, &[("encounter_id", Key), ("start", Time), ("prediction_time", Time)]),
-            ("links.csv", 60, &[("encounter_id", Of(40)), ("cause", Word(CODES)), ("effect", Word(CODES))]),
-        ],
-    ),
-];
+use shapes::Holds::{self, Integer, Key, Number, Of, Time, Word};
+use shapes::{SOURCES, Shape};
 
 fn pick<'a>(words: &[&'a str], random: &mut Xoshiro256PlusPlus) -> &'a str {
     words[random.random_range(0..words.len())]
@@ -576,6 +176,9 @@ fn every_row_of_a_table_is_kept_or_dropped_by_a_rule_or_unreadable() {
     assert!(compared > 10, "{compared}");
 }
 
+/// Sources whose encounters have the numbers of their rows, and whose events have times.
+const TIMED: [&str; 5] = ["claims", "events", "mimic4", "omop", "synthea"];
+
 /// Labels of encounters that have the numbers of their rows, each with a moment of prediction or none.
 fn timed_labels(random: &mut Xoshiro256PlusPlus) -> String {
     let row = |number: u32| {
@@ -591,12 +194,10 @@ fn timed_labels(random: &mut Xoshiro256PlusPlus) -> String {
 
 #[test]
 fn no_event_is_lost_at_the_time_of_a_label() {
-    let mut cut = 0;
+    let mut cut = BTreeMap::new();
     for seed in 0..rounds() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        for (source, options, shapes) in
-            SOURCES.iter().filter(|(source, ..)| ["omop", "mimic4", "events"].contains(source))
-        {
+        for (source, options, shapes) in SOURCES.iter().filter(|(source, ..)| TIMED.contains(source)) {
             let home = tempfile::tempdir().unwrap();
             tables(home.path(), shapes, &mut random);
             let other = tempfile::tempdir().unwrap();
@@ -607,10 +208,11 @@ fn no_event_is_lost_at_the_time_of_a_label() {
                 assert_eq!(read, sum, "{what} of {source}, seed {seed}: {counts:#}");
             }
             assert_eq!(counts["unbalanced"], json!([]), "{source}, seed {seed}");
-            cut += counts["events_dropped"]["after_prediction"].as_u64().unwrap_or(0);
+            let after = counts["events_dropped"]["after_prediction"].as_u64().unwrap_or(0);
+            *cut.entry(*source).or_insert(0) += after;
         }
     }
-    assert!(cut > 0);
+    assert!(cut.len() == TIMED.len() && cut.values().all(|count| *count > 0), "{cut:?}");
 }
 
 /// Resources of FHIR at random: versions of the same, references to nothing, things that are not what they
@@ -652,6 +254,9 @@ fn resources(random: &mut Xoshiro256PlusPlus) -> (String, BTreeMap<&'static str,
                 resource["code"] = code(random);
                 resource["medicationCodeableConcept"] = code(random);
                 resource["reasonReference"] = json!([reference("Condition", 30, random)]);
+                let field = pick(&["recordedDate", "authoredOn", "issued", "performedDateTime"], random);
+                resource[field] =
+                    json!(pick(&["2020-01-10", "2020", "soon", "2020-01-20T10:00:00Z"], random));
                 if kind == "Observation" {
                     resource["valueQuantity"] = json!({"value": random.random_range(0..9)});
                 }
@@ -668,13 +273,18 @@ const WANTED: [&str; 6] =
 
 #[test]
 fn every_resource_is_kept_or_dropped_by_a_rule_or_left_out() {
-    let mut compared = 0;
+    let (mut compared, mut cut) = (0, 0);
     for seed in 0..rounds() * 2 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let home = tempfile::tempdir().unwrap();
         let (lines, written) = resources(&mut random);
         write(home.path(), &[("all.ndjson", &lines), ("empty.ndjson", ""), ("blank.json", "\n \n")]);
-        let Some(counts) = counts("fhir", home.path(), "", &mut random) else { continue };
+        let other = tempfile::tempdir().unwrap();
+        write(other.path(), &[("labels.csv", &timed_labels(&mut random))]);
+        let timed = format!("labels={}/labels.csv", other.path().display());
+        let options = if seed % 2 == 1 { &*timed } else { "" };
+        let Some(counts) = counts("fhir", home.path(), options, &mut random) else { continue };
+        cut += counts["events_dropped"]["after_prediction"].as_u64().unwrap_or(0);
         let said = format!("seed {seed}: {counts:#}");
         for (what, read, sum) in sums(&counts) {
             assert_eq!(read, sum, "{what} of {said}");
@@ -692,7 +302,7 @@ fn every_resource_is_kept_or_dropped_by_a_rule_or_left_out() {
         }
         compared += 1;
     }
-    assert!(compared > 0);
+    assert!(compared > 0 && cut > 0, "{compared}, {cut}");
 }
 
 #[test]

@@ -479,6 +479,38 @@ fn settings_come_from_a_file_from_set_and_from_flags() {
 }
 
 #[test]
+fn encounters_of_a_table_can_have_an_end() {
+    let home = tempfile::tempdir().unwrap();
+    let row = |id: u32| format!("{id},s,dx,A,2020-01-0{id}\n{id},s,rx,m,2020-01-0{id}\n");
+    let events: String = (1..=4).map(row).collect();
+    let encounters =
+        "encounter_id,start,end\n1,2020-01-01,2020-01-02\n2,,2020-01-05 12:00:00\n3,,2020-01-02\n";
+    write(
+        home.path(),
+        &[
+            ("in/events.csv", &format!("encounter_id,subject_id,kind,code,time\n{events}")),
+            ("in/encounters.csv", encounters),
+        ],
+    );
+    let counts = json(home.path(), "events in --out data --context all,length_of_stay --lab-bins 2");
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    let ends: Vec<_> = dataset.encounters().unwrap().map(|one| one.unwrap().end).collect();
+    let end = |day: i64| Some((18_261 + day) * 86_400_000_000);
+    // The third one ends before its first event, and the fourth has no row.
+    assert_eq!(ends, [end(2), end(5).map(|end| end + 43_200_000_000), None, None]);
+    assert_eq!(counts["ends_left_out"], 1);
+    assert_eq!(
+        super::context::contexts(&home.path().join("data")),
+        [
+            "1: earlier_visits=0, length_of_stay=1-of-2",
+            "2: days_since_last_visit=0-1, earlier_visits=1, length_of_stay=2-of-2",
+            "3: days_since_last_visit=0-1, earlier_visits=2",
+            "4: days_since_last_visit=0-1, earlier_visits=3-4",
+        ]
+    );
+}
+
+#[test]
 fn a_prediction_time_of_labels_is_as_good_as_one_of_encounters() {
     let home = tempfile::tempdir().unwrap();
     let events = "encounter_id,subject_id,kind,code,time\n\

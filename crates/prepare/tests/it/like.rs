@@ -11,7 +11,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
 use super::context::contexts;
-use super::{json, lines, prepare, write};
+use super::omop::{COHORT, DRUGS};
+use super::{json, lines, mimic, prepare, write};
 
 /// Ten encounters, each with the values 1, 2, 3 and 4 of K, so that the bound of two buckets is 2 on any
 /// part of them. The first two have a diagnosis more.
@@ -164,6 +165,73 @@ fn context_is_that_of_the_other_dataset() {
         said.starts_with("error: option `context`: [\"sex\"] is not allowed; expected [\"sex\", "),
         "{said}"
     );
+}
+
+#[test]
+fn labels_are_ones_own() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &COHORT);
+    let line = "omop cdm --min-codes treatment=0 --out old --cohort cohorts.csv:1 --at-risk 1..30";
+    json(home.path(), line);
+    std::fs::rename(home.path().join("cohorts.csv"), home.path().join("others.csv")).unwrap();
+    let options = |flags: &str| {
+        let counts = json(home.path(), &format!("omop cdm --out new --force --like old {flags}"));
+        let labels: Vec<String> = counts["labels_known"].as_object().unwrap().keys().cloned().collect();
+        (labels.join(" "), counts["options"]["cohort"].clone(), counts["options"]["at_risk"].clone())
+    };
+    // Where the cohort is, is not taken over; the days at risk are.
+    let known = "mortality readmission".to_owned();
+    assert_eq!(options(""), (known.clone(), json!(null), json!("1..30")));
+    let with = |cohort: &str, days: &str| (format!("{cohort} {known}"), json!("others.csv:2"), json!(days));
+    assert_eq!(options("--cohort others.csv:2"), with("cohort_2", "1..30"));
+    assert_eq!(options("--cohort others.csv:2 --at-risk 0..9"), with("cohort_2", "0..9"));
+    write(home.path(), &[("labels.csv", "encounter_id,late\n1,1\n2,0\n")]);
+    assert_eq!(options("--labels labels.csv").0, "late mortality readmission");
+    // What is no label is decided, and days at risk of nothing are none.
+    let refused = |flags: &str| {
+        let refused = prepare(home.path(), &format!("omop cdm --out x --like old {flags}")).assert().code(2);
+        String::from_utf8(refused.get_output().stderr.clone()).unwrap()
+    };
+    let said = refused("--visits inpatient");
+    assert!(
+        said.starts_with("error: option `visits`: 9201,262 is not allowed; expected none, as old"),
+        "{said}"
+    );
+    let said = refused("--at-risk 1..30");
+    assert!(said.starts_with("error: option `at_risk` does nothing without `cohort`\n"), "{said}");
+    write(home.path(), &mimic::TABLES);
+    json(home.path(), "mimic4 iv --out stays --long-stay-days 3");
+    let counts = json(home.path(), "mimic4 iv --dry-run --like stays --readmission unplanned");
+    let days = &counts["options"]["long_stay_days"];
+    assert_eq!((&counts["options"]["readmission"], days), (&json!("unplanned"), &json!(3.0)));
+}
+
+#[test]
+fn an_ancestor_that_the_other_dataset_does_not_know_is_none() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), &DRUGS);
+    let rollup = "--rollup treatment=ancestors:Ingredient";
+    json(home.path(), &format!("omop cdm --out kept {rollup}"));
+    json(home.path(), &format!("omop cdm --out grouped {rollup} --rollup-unmapped group"));
+    // A drug of the second visit that nobody had, although its ingredient is known; and the mapping is taken
+    // from the dataset, so that the table of ancestors can be gone.
+    let [.., (drugs, old), (concepts, known), (ancestors, _)] = DRUGS;
+    let new = format!("{old}8,2,198440,2020-01-02,n5,0\n");
+    let known = format!("{known}198440,acetaminophen 500 MG,RxNorm,Clinical Drug,198440\n");
+    write(home.path(), &[(drugs, &new), (concepts, &known)]);
+    std::fs::remove_file(home.path().join(ancestors)).unwrap();
+    for (like, second, unseen) in [("kept", "999 RxNorm:161", 1), ("grouped", "(unmapped) RxNorm:161", 0)] {
+        let counts = json(home.path(), &format!("omop cdm --out new --force --like {like}"));
+        let found = lines(&home.path().join("new"));
+        let treatments = |line: &String| line.split('|').nth(1).unwrap().trim().to_owned();
+        assert_eq!(found.iter().map(treatments).collect::<Vec<_>>(), ["RxNorm:161", second]);
+        assert_eq!(counts["unseen"]["treatment"], unseen, "{like}");
+        assert_eq!(counts["events_dropped"]["unseen_code"].as_u64().unwrap_or(0), unseen, "{like}");
+        let rollup = &counts["rollups"][0];
+        assert_eq!((&rollup["codes_mapped"], &rollup["codes_unmapped"]), (&json!(3), &json!(2)), "{like}");
+        assert_eq!((&rollup["groups"], &rollup["events_unmapped"]), (&json!(1), &json!(2)), "{like}");
+        assert_eq!(counts["unbalanced"], json!([]), "{like}");
+    }
 }
 
 /// Events of 60 encounters, at random: codes that are frequent and rare, in and out of groups, labs with

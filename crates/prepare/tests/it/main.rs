@@ -13,6 +13,7 @@ mod fhir;
 mod fuzz;
 mod incoming;
 mod install;
+mod label_times;
 mod like;
 mod meds;
 mod mimic;

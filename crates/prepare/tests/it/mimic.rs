@@ -12,7 +12,7 @@ const ADMISSIONS: &str = "subject_id,hadm_id,admittime,dischtime,deathtime,admis
      3,301,2150-03-01 09:00:00,2150-03-03 09:00:00,,EW EMER.,,0\n\
      4,401,2150-05-01 09:00:00,2150-05-03 09:00:00,,EW EMER.,,0\n";
 
-const TABLES: [(&str, &str); 10] = [
+pub(super) const TABLES: [(&str, &str); 10] = [
     ("iv/hosp/admissions.csv", ADMISSIONS),
     (
         "iv/hosp/patients.csv",

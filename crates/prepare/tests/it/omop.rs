@@ -280,7 +280,7 @@ fn days_are_those_of_the_place_and_observation_ends() {
 
 /// Two visits with drugs, their concepts and their ancestors. The second drug of the first visit has two
 /// ingredients that are equally near; its first one has a second that is farther away.
-const DRUGS: [(&str, &str); 5] = [
+pub(super) const DRUGS: [(&str, &str); 5] = [
     (
         "cdm/visit_occurrence.csv",
         "visit_occurrence_id,person_id,visit_concept_id,visit_start_date,visit_end_date\n\
@@ -369,7 +369,7 @@ fn drugs_become_their_nearest_ancestors_of_a_class() {
 
 /// Twelve visits of eleven people, all but the last from the first to the fifth of January: whoever enters a
 /// cohort on 4 February does so on the thirtieth day after them.
-const COHORT: [(&str, &str); 5] = [
+pub(super) const COHORT: [(&str, &str); 5] = [
     (
         "cdm/visit_occurrence.csv",
         "visit_occurrence_id,person_id,visit_concept_id,visit_start_date,visit_end_date\n\
