@@ -85,4 +85,6 @@ def test_the_tool_of_the_standard_finds_our_figures(meds, gct, tmp_path):
     assert ours["auroc"] == pytest.approx(theirs["roc_auc_score"], abs=1e-6)
     assert ours["aucpr"] == pytest.approx(theirs["average_precision_score"], abs=1e-6)
     assert ours["accuracy"] == pytest.approx(theirs["binary_accuracy"])
+    at_half = next(point for point in ours["thresholds"] if point["threshold"] == 0.5)
+    assert at_half["f1"] == pytest.approx(theirs["f1_score"])
     assert 0.65 < ours["auroc"] < 0.95

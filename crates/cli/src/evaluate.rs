@@ -20,7 +20,7 @@ use crate::terminal::{self, count, percent, refusal, score, visible};
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct evaluate runs/gct
-  gct evaluate runs/gct --thresholds 0.1,0.2        sensitivity, specificity, PPV, NPV and alerts at thresholds
+  gct evaluate runs/gct --thresholds 0.1,0.2        sensitivity, specificity, PPV, NPV and alerts
   gct evaluate runs/gct --at sensitivity=0.8        at the threshold that has it on the validation split
   gct evaluate runs/gct --by sex,age                in subgroups, and how far each is from everybody else
   gct evaluate runs/gct --by ward --table wards.csv

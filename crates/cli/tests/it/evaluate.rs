@@ -98,11 +98,11 @@ fn labels_are_looked_at_where_decisions_are_made() {
 
 #[test]
 fn thresholds_are_chosen_on_validation() {
-    let (_guard, home) = trained("diagnosis_treatment");
+    let (_guard, home) = trained("label:d1_m1");
     let chosen = |split: &str| {
         let line =
             format!("evaluate run --split {split} --bootstrap 0 --thresholds 0.5 --at sensitivity=0.6");
-        json(&home, &line)["labels"]["d1_m1"]["thresholds"][1].clone()
+        json(&home, &line)["thresholds"][1].clone()
     };
     let (test, validation) = (chosen("test"), chosen("validation"));
     assert_eq!(
@@ -116,15 +116,14 @@ fn thresholds_are_chosen_on_validation() {
     gct(&home, &format!("predict run --out p.jsonl --threshold {threshold}")).assert().success();
     let rows = fs::read_to_string(home.join("p.jsonl")).unwrap();
     let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
-    let d1: Vec<&Value> = rows.iter().filter(|row| row["label"] == "d1_m1").collect();
-    let alerts = d1.iter().filter(|row| row["predicted_boolean_value"] == true).count();
-    let expected = 1000.0 * alerts as f64 / d1.len() as f64;
+    let alerts = rows.iter().filter(|row| row["predicted_boolean_value"] == true).count();
+    let expected = 1000.0 * alerts as f64 / rows.len() as f64;
     assert!((test["alerts_per_1000"].as_f64().unwrap() - expected).abs() < 1e-9, "{test} {expected}");
     // On other data it is still chosen on the validation split of the run's own dataset.
     gct(&home, "synth --out other --encounters 100 --seed 1").assert().success();
     let other =
         json(&home, "evaluate run --data other --bootstrap 0 --at sensitivity=0.6 --include-training");
-    assert_eq!(other["labels"]["d1_m1"]["thresholds"][7]["threshold"], test["threshold"]);
+    assert_eq!(other["thresholds"][7]["threshold"], test["threshold"]);
     fs::remove_dir_all(home.join("data")).unwrap();
     let said = refusal(&home, "evaluate run --data other --at ppv=0.5 --include-training");
     assert!(said.contains("it needs the validation split that the run was trained with"), "{said}");
@@ -168,8 +167,8 @@ net benefit at[..]model[..]treat all   treat none
 "#]]);
 }
 
-/// Wards of the encounters of the dataset: the first 100 on one, the next 3 on another, the others on a third,
-/// but for 50 that are not in the table.
+/// Wards of the encounters of the dataset: the first 100 on one, the next 3 on another, the others on a
+/// third, but for 50 that are not in the table.
 fn wards(home: &Path) {
     gct(home, "embed run --split all --out all.jsonl").assert().success();
     let rows = fs::read_to_string(home.join("all.jsonl")).unwrap();
@@ -260,8 +259,37 @@ fn what_makes_no_sense_is_refused_at_once() {
     snapbox::assert_data_eq!(
         said,
         str![[r#"
+error: setting `threshold`: 1.5 is not allowed; expected a number from 0 to 1
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `threshold`: NaN is not allowed; expected a number from 0 to 1
+hint: change it where it was given: by a flag, with --set or in a file
+error: unknown aim `recall`; known: sensitivity, specificity, ppv, alerts
+hint: give one of the known names
+error: setting `sensitivity`: 80 is not allowed; expected a number above 0, at most 1
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `ppv`: much is not allowed; expected a number, as in ppv=0.8
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `alerts`: 0 is not allowed; expected a number above 0, at most 1000
+hint: change it where it was given: by a flag, with --set or in a file
+error: setting `by`: sex is not allowed; expected a column of a table: the dataset has no context
+hint: change it where it was given: by a flag, with --set or in a file
+error: unknown name to group by `sex`; known: ward, bed
+hint: give one of the known names
+error: setting `by`: bed is not allowed; expected a name with at most 100 groups; found 251
+hint: change it where it was given: by a flag, with --set or in a file
+error: no_id.csv: column `encounter_id`: expected text, found no such column
+hint: correct it where the data come from and make the file again; docs/data.md describes the columns
+error: twice.csv: row 2: column `encounter_id`: occurs in an earlier row
+hint: correct it where the data come from and make the file again; docs/data.md describes the columns
+error: setting `by`: ward is not allowed; expected something that is recorded of an encounter that is evaluated
+hint: change it where it was given: by a flag, with --set or in a file
+error: cannot read nowhere.csv: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
+
 "#]]
     );
+    let said = refusal(&home, "evaluate run --at sensitivity=0.6");
+    assert!(said.contains("has no positive of the label `d2_m1`\nhint: aim at something else"), "{said}");
     for line in ["--table wards.csv", "--min-cell 5"] {
         assert!(refusal(&home, &format!("evaluate run {line}")).contains("--by <NAME,...>"), "{line}");
     }

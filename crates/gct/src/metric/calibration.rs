@@ -97,15 +97,15 @@ impl Sorted {
         let (mut at, mut here) = (start, self.slopes(times, start));
         for _ in 0..MOST_STEPS {
             let mut step = here.step(fitted).filter(|step| step.iter().all(|part| part.is_finite()))?;
+            if step.iter().all(|part| part.abs() <= SHORT * (1.0 + at[0].abs() + at[1].abs())) {
+                return Some([at[0] + step[0], at[1] + step[1]]);
+            }
             let mut next = self.slopes(times, [at[0] + step[0], at[1] + step[1]]);
             while next.loss > here.loss && step.iter().any(|part| part.abs() > SHORT) {
                 step = step.map(|part| part / 2.0);
                 next = self.slopes(times, [at[0] + step[0], at[1] + step[1]]);
             }
             at = [at[0] + step[0], at[1] + step[1]];
-            if step.iter().all(|part| part.abs() <= SHORT * (1.0 + at[0].abs() + at[1].abs())) {
-                return Some(at);
-            }
             here = next;
         }
         None

@@ -356,8 +356,8 @@ mod tests {
             kind in 0usize..4,
         ) {
             let examples: Vec<Example> = examples.iter().map(|&(s, p)| (s.into(), p, 0)).collect();
-            let aim = [Aim::Sensitivity(value), Aim::Specificity(value), Aim::Ppv(value), Aim::Alerts(1000.0 * value)];
-            let aim = aim[kind];
+            let aims = [Aim::Sensitivity(value), Aim::Specificity(value), Aim::Ppv(value)];
+            let aim = aims.get(kind).copied().unwrap_or(Aim::Alerts(1000.0 * value));
             let sorted = sorted(&examples);
             let all = [sorted.positives(), sorted.len() as u64 - sorted.positives()];
             let reached = |cut: usize| {
