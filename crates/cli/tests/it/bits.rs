@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gct_kernels::level::level;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{gct, json};
@@ -56,7 +57,8 @@ fn results(home: &Path, model: &str, question: &str, threads: usize) -> [String;
     let line = format!("train --data data --task {question} --model {model} {small}");
     gct(home, &format!("{line} --threads {threads} --out {run} --quiet")).assert().success();
     gct(home, &format!("predict {run} --threads {threads} --out {run}.parquet --quiet")).assert().success();
-    let metrics = json(home, &format!("evaluate {run} --threads {threads} --bootstrap 20 --quiet"));
+    let mut metrics = json(home, &format!("evaluate {run} --threads {threads} --bootstrap 20 --quiet"));
+    without_details(&mut metrics);
     let explanation = json(home, &format!("explain {run} --threads {threads} --quiet"));
     let weights = [
         tensors(&home.join(&run).join("best.safetensors")),
@@ -65,6 +67,25 @@ fn results(home: &Path, model: &str, question: &str, threads: usize) -> [String;
     let predictions = fs::read(home.join(format!("{run}.parquet"))).unwrap();
     [weights.concat(), predictions, metrics.to_string().into_bytes(), explanation.to_string().into_bytes()]
         .map(|result| digest(&result))
+}
+
+/// Leaves of an evaluation what was there when the digests were recorded: the metrics.
+fn without_details(metrics: &mut Value) {
+    const LATER: [&str; 8] = [
+        "calibrated",
+        "predictions",
+        "subjects",
+        "positives",
+        "prevalence",
+        "thresholds",
+        "calibration",
+        "net_benefit",
+    ];
+    let Value::Object(metrics) = metrics else { return };
+    metrics.retain(|key, _| !LATER.contains(&key.as_str()));
+    if let Some(Value::Object(labels)) = metrics.get_mut("labels") {
+        labels.values_mut().for_each(without_details);
+    }
 }
 
 fn digests(model: &str) -> Digests {
