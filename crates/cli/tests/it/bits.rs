@@ -75,8 +75,16 @@ fn results(home: &Path, model: &str, question: &str, threads: usize) -> [String;
 
 /// Leaves of an evaluation what was there when the digests were recorded: the metrics.
 fn without_details(metrics: &mut Value) {
-    const LATER: [&str; 7] =
-        ["predictions", "subjects", "positives", "prevalence", "thresholds", "calibration", "net_benefit"];
+    const LATER: [&str; 8] = [
+        "calibrated",
+        "predictions",
+        "subjects",
+        "positives",
+        "prevalence",
+        "thresholds",
+        "calibration",
+        "net_benefit",
+    ];
     let Value::Object(metrics) = metrics else { return };
     metrics.retain(|key, _| !LATER.contains(&key.as_str()));
     if let Some(Value::Object(labels)) = metrics.get_mut("labels") {

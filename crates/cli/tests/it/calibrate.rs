@@ -31,18 +31,18 @@ fn says_what_changes_and_what_that_is_worth() {
 run: calibrated by platt; all commands use it, unless --raw is given
 
 d1_m1, 9 positives among 53 encounters of validation
-                        before    after
-log loss                0.[..]   0.[..]
-brier score             0.[..]   0.[..]
-calibration slope       [..].[..]   [..].[..]
-calibration intercept   [..].[..]   [..].[..]
+[..]before[..]after
+log loss[..]
+brier score[..]
+calibration slope[..]
+calibration intercept[..]
 
 d2_m1, 5 positives among 53 encounters of validation
-                        before    after
-log loss                0.[..]   0.[..]
-brier score             0.[..]   0.[..]
-calibration slope       [..].[..]   [..].[..]
-calibration intercept   [..].[..]   [..].[..]
+[..]before[..]after
+log loss[..]
+brier score[..]
+calibration slope[..]
+calibration intercept[..]
 
 This is on the encounters that it was fitted to, where nearly any map looks good.
 next: gct evaluate run
