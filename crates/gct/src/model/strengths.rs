@@ -332,7 +332,7 @@ mod tests {
             rows.extend((draw(5) % 3 == 0).then_some(4));
             rows.dedup();
             let first = (draw(17) % 10 < 2 * rows[1]).then_some(true).or(Some(false));
-            (rows, vec![first, (number % 3 > 0).then_some(draw(7) % 4 == 0)])
+            (rows, vec![first, (!number.is_multiple_of(3)).then_some(draw(7) % 4 == 0)])
         };
         (0..count).map(encounter).collect()
     }
