@@ -76,8 +76,9 @@ pub(crate) struct LookArguments {
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) bootstrap: u32,
 
-    /// What the threshold of alerts reaches on the validation split: sensitivity=S, specificity=S or ppv=S from
-    /// 0 to 1, alerts=N per 1,000; can be repeated, the first counts [default: sensitivity=0.8, if it can be had]
+    /// What the threshold of alerts reaches on the validation split: sensitivity=S, specificity=S or ppv=S
+    /// from 0 to 1, alerts=N per 1,000; can be repeated, the first counts [default: sensitivity=0.8, if it
+    /// can be had]
     #[arg(long, value_name = "AIM")]
     pub(crate) at: Vec<String>,
 

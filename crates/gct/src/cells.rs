@@ -119,13 +119,17 @@ mod tests {
         #[test]
         fn no_sum_of_what_is_not_told_is_small(parts in prop::collection::vec([0u64..40, 0..40], 0..8)) {
             let told = told_parts(&parts, 11);
-            let hidden: Vec<&[u64; 2]> = parts.iter().zip(&told).filter(|(_, told)| !**told).map(|(part, _)| part).collect();
-            let is_shown = |part: &[u64; 2]| parts.iter().zip(&told).any(|(other, told)| *told && other == part);
+            let hidden = parts.iter().zip(&told).filter(|(_, told)| !**told);
+            let hidden: Vec<&[u64; 2]> = hidden.map(|(part, _)| part).collect();
+            let is_shown = |part: &[u64; 2]| {
+                parts.iter().zip(&told).any(|(other, told)| *told && other == part)
+            };
             for part in &parts {
                 prop_assert!(part.iter().all(|cell| !is_small(*cell, 11)) || !is_shown(part));
             }
             let rest = [0, 1].map(|at| hidden.iter().map(|part| part[at]).sum::<u64>());
-            let nothing_else = told.iter().zip(&parts).all(|(told, part)| !*told || part.iter().sum::<u64>() == 0);
+            let is_nothing = |part: &[u64; 2]| part.iter().sum::<u64>() == 0;
+            let nothing_else = told.iter().zip(&parts).all(|(told, part)| !*told || is_nothing(part));
             prop_assert!(nothing_else || rest.iter().all(|cell| !is_small(*cell, 11)), "{parts:?} {told:?}");
         }
     }

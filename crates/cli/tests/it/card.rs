@@ -30,8 +30,8 @@ fn source() -> Source {
     Source { kind: "eicu".into(), settings, findings }
 }
 
-/// A dataset `data` of 400 encounters of 200 subjects. Of the label `mortality` every 16th is unknown and every
-/// fifth true; `dates` says whether encounters have a start.
+/// A dataset `data` of 400 encounters of 200 subjects. Of the label `mortality` every 16th is unknown and
+/// every fifth true; `dates` says whether encounters have a start.
 fn prepared(home: &Path, dates: bool) {
     let code = |code: &str| Code { code: code.into(), description: None, count: 0 };
     let vocabulary = PerKind {

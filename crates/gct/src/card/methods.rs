@@ -6,6 +6,7 @@ use super::words::{
     HIDDEN, complete, count, fact, folder, integer, list, month, number, percent, section, table, text,
 };
 use super::{Facts, Item, Section, outcome};
+use crate::infer::Unseen;
 use crate::overrides;
 use crate::question::Question;
 use crate::record::CodeKind;
@@ -399,18 +400,22 @@ impl Facts<'_> {
             "A code that was not recorded is not in the encounter: a test that was not done, a finding that is absent and \
              one that nobody wrote down are the same to the model. Nothing is imputed."
                 .to_owned(),
-            "Encounters without a true answer are left out of training and evaluation; encounters of the training split \
-             without one are still counted for the conditional probabilities."
+            "Encounters without a true answer are left out of training and evaluation; encounters of the \
+             training split without one are still counted for the conditional probabilities."
                 .to_owned(),
         ];
         if let Some(rows) = self.preparation.unreadable(self.min_cell) {
             points.push(format!("{} rows of the source could not be read and were left out.", integer(rows)));
         }
         if self.other.is_some() {
-            let (codes, times) = (integer(evaluation.unseen.codes), integer(evaluation.unseen.occurrences));
-            points.push(match self.is_few(evaluation.unseen.codes) || self.is_few(evaluation.unseen.occurrences) {
+            let Unseen { codes, occurrences } = evaluation.unseen;
+            points.push(match self.is_few(codes) || self.is_few(occurrences) {
                 true => "Codes of the other data that the run does not know were left out.".into(),
-                false => format!("{codes} codes of the other data that the run does not know were left out, {times} times."),
+                false => format!(
+                    "{} codes of the other data that the run does not know were left out, {} times.",
+                    integer(codes),
+                    integer(occurrences)
+                ),
             });
         }
         section("Missing data", "11", vec![Item::Points(points)])
