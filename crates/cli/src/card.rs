@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::explain::write;
 use crate::output::RequiredFile;
+use crate::prepare;
 use crate::selection::{self, TestArguments, WhichName};
 use crate::terminal::{self, visible};
 
@@ -159,7 +160,12 @@ fn making(source: &Source, data: &str) -> Option<String> {
     let input = folder(Path::new(text("input")?));
     let rules = text("rules").map_or_else(String::new, |rules| format!(" --rules {rules}"));
     let kind = &source.kind;
-    Some(format!("gct prepare {kind} {input}{rules} --config {} --out {data}", card::DATA_FILE))
+    // A source of one's own has the name of its folder.
+    let (kind, own) = match prepare::is_built_in(kind) {
+        true => (kind.as_str(), String::new()),
+        false => ("sql", format!(" --source {}", folder(Path::new(kind)))),
+    };
+    Some(format!("gct prepare {kind} {input}{own}{rules} --config {} --out {data}", card::DATA_FILE))
 }
 
 /// The last part of a path, in quotes where a shell needs them.

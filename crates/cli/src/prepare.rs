@@ -54,6 +54,11 @@ const SOURCES: [(&str, &str); 10] = [
     ("sql", "Your own source: a source.toml with encounters.sql, events.sql and perhaps links.sql beside it"),
 ];
 
+/// Whether a source comes with the program; any other is a folder of the user's own.
+pub(crate) fn is_built_in(source: &str) -> bool {
+    SOURCES.iter().any(|(name, _)| *name == source)
+}
+
 fn after_help() -> String {
     let mut text = "Sources:\n".to_owned();
     for (name, about) in SOURCES {

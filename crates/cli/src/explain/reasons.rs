@@ -67,14 +67,21 @@ fn pair(PairChange { codes, without, change, log_odds_change, interaction, .. }:
 
 /// A probability that is not written as 0 unless it is.
 pub(super) fn share(probability: f64) -> String {
-    match probability {
-        0.000_05.. | 0.0 => format!("{probability:.4}"),
-        _ => format!("{probability:.1e}"),
+    match is_written_as_zero(probability) {
+        true => format!("{probability:.1e}"),
+        false => format!("{probability:.4}"),
     }
 }
 
 fn signed(change: f64) -> String {
-    format!("{change:+.4}")
+    match is_written_as_zero(change) {
+        true => format!("{change:+.1e}"),
+        false => format!("{change:+.4}"),
+    }
+}
+
+fn is_written_as_zero(number: f64) -> bool {
+    number != 0.0 && number.abs() < 0.000_05
 }
 
 #[cfg(test)]
@@ -84,6 +91,6 @@ mod tests {
     #[test]
     fn a_small_probability_is_not_zero() {
         assert_eq!([0.5, 0.000_05, 0.000_007, 0.0].map(share), ["0.5000", "0.0001", "7.0e-6", "0.0000"]);
-        assert_eq!([0.25, -0.5].map(signed), ["+0.2500", "-0.5000"]);
+        assert_eq!([0.25, -0.5, -0.000_02, 0.0].map(signed), ["+0.2500", "-0.5000", "-2.0e-5", "+0.0000"]);
     }
 }

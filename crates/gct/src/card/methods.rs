@@ -450,8 +450,9 @@ impl Facts<'_> {
             fact("seed", format!("{} (split: {})", settings.seed, settings.split.seed)),
         ];
         let all = overrides::table(settings);
-        let class_weight = all.get("class_weight").map_or_else(|| "none".into(), ToString::to_string);
-        facts.push(fact("class weight", class_weight));
+        let weighted = |weight: &&toml::Value| weight.as_float() != Some(1.0);
+        let class_weight = all.get("class_weight").filter(weighted);
+        facts.push(fact("class weight", class_weight.map_or_else(|| "none".into(), ToString::to_string)));
         facts.push(fact("recalibration", self.recalibration()));
         facts.push(fact("SHA-256 of the weights", &*self.weights));
         facts.push(fact("program", &*run.manifest().program));
