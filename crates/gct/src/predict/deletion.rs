@@ -1,7 +1,8 @@
 //! The deletion curve: how much an answer changes when the k codes that a ranking puts first are left out.
 //!
 //! It compares rankings of codes by what they promise: the codes that an answer depends on. Answers are those
-//! that are true and that the model is sure of; the change is exact, as in an [`Attribution`](super::Attribution).
+//! that are true and that the model is sure of; the change is exact, as in an
+//! [`Attribution`](super::Attribution).
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -83,8 +84,8 @@ pub struct DeletionStep {
     pub log_odds_change: Estimate,
 }
 
-/// Leaves codes out of the encounters of a dataset, for true answers of at least this probability: 0.9 where a
-/// model can be sure, less for rare outcomes. Random codes are the same at every call. The job is told how
+/// Leaves codes out of the encounters of a dataset, for true answers of at least this probability: 0.9 where
+/// a model can be sure, less for rare outcomes. Random codes are the same at every call. The job is told how
 /// many encounters are done.
 ///
 /// # Errors

@@ -1,6 +1,5 @@
-//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `attribute`, `explain`, `embed`.
-//! The
-//! functions here are for datasets and files of any size, in bounded memory.
+//! For encounters in memory these are methods of [`Run`](crate::run::Run): `predict`, `attribute`, `explain`,
+//! `embed`. The functions here are for datasets and files of any size, in bounded memory.
 
 mod attribution;
 mod deletion;

@@ -21,7 +21,8 @@ pub struct TableOptions {
     pub min_probability: f64,
     /// Whether the columns are those of MEDS, and no other.
     pub meds: bool,
-    /// How many codes are told with each row that change it most when they are left out; 0 for no such column.
+    /// How many codes are told with each row that change it most when they are left out; 0 for no such
+    /// column.
     pub why: usize,
 }
 

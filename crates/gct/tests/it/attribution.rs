@@ -206,8 +206,8 @@ fn a_table_tells_the_strongest_codes_of_each_row() {
     }
 }
 
-/// A run that has learned which diagnosis leads to the treatment of the labels, with confidence where both are
-/// there.
+/// A run that has learned which diagnosis leads to the treatment of the labels, with confidence where both
+/// are there.
 fn learned(home: &TempDir) -> (Run, Dataset) {
     let (folder, records) =
         (home.path().join("data"), synthetic::Settings { encounters: 2000, ..Default::default() });
