@@ -87,13 +87,15 @@ fn remove(arguments: &Arguments) -> Result<()> {
 
 fn table(label: &CalibratedLabel) -> String {
     let CalibratedLabel { label, encounters, positives, before, after } = label;
-    let metrics: [(&str, fn(&Quality) -> Option<f64>); 4] = [
-        ("log loss", |quality| quality.log_loss),
-        ("brier score", |quality| quality.brier_score),
-        ("calibration slope", |quality| quality.slope),
-        ("calibration intercept", |quality| quality.intercept),
+    let row = |name: &str, of: fn(&Quality) -> Option<f64>| {
+        vec![name.to_owned(), score(of(before)), score(of(after))]
+    };
+    let rows = [
+        row("log loss", |quality| quality.log_loss),
+        row("brier score", |quality| quality.brier_score),
+        row("calibration slope", |quality| quality.slope),
+        row("calibration intercept", |quality| quality.intercept),
     ];
-    let rows = metrics.map(|(name, of)| vec![name.to_owned(), score(of(before)), score(of(after))]);
     format!(
         "\n{}, {} positives among {} encounters of validation\n{}",
         visible(label),
