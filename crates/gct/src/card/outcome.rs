@@ -160,7 +160,7 @@ pub(super) fn moment(preparation: &Preparation, with_prediction_time: Option<u64
 }
 
 /// Context that is known only after the encounter, or later.
-pub(super) fn hindsight<'a>(preparation: &'a Preparation) -> Vec<&'a str> {
+pub(super) fn hindsight(preparation: &Preparation) -> Vec<&str> {
     let is_late = |name: &&str| {
         ["discharge", "length_of_stay"].contains(name)
             || (preparation.kind() == "synthea" && *name == "marital_status")
