@@ -1,7 +1,7 @@
 //! All metrics of scored examples, for `reference/test_metrics.py`.
 //!
-//! `metrics FILE` reads a JSON object of `scores` (logits), `labels`, `subjects`, `bootstrap` and, if they are
-//! asked for, `thresholds`.
+//! `metrics FILE` reads a JSON object of `scores` (logits), `labels`, `subjects`, `bootstrap` and, if they
+//! are asked for, `thresholds`.
 
 use std::{env, fs};
 
