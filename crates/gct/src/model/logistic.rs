@@ -11,9 +11,9 @@
 //! | b of each label | row 0 of `embedding`, that of the visit, which every encounter has once | [labels] |
 //! | w(c) of each label | the row of c in `embedding` | [labels] |
 //!
-//! Diagnoses, treatments, labs and context are codes alike. b is not penalised, and labels are fitted one by
-//! one: it is what scikit-learn's `LogisticRegression(C=C)` makes of a column of zeros and ones for each code.
-//! There is a fit to convergence for each C (`strengths.rs`), and validation chooses among them.
+//! Diagnoses, treatments, labs and context are codes alike. b is not penalised, and labels are fitted one
+//! by one: it is what scikit-learn's `LogisticRegression(C=C)` makes of a column of zeros and ones for each
+//! code. There is a fit to convergence for each C (`strengths.rs`), and validation chooses among them.
 
 use gct_kernels::engine::Engine;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! GCN, Transformer and GCT are the same block; only the matrix that mixes nodes differs. Shallow and Deep
-//! are layers on each node and a sum, Logistic is the sum alone. Each has a file of its own; what they share is in `block` and
-//! `attention`. All are written in the operations of an `Engine`: `play` runs them on this processor, and
-//! other engines can take a model through `run`. A `Learner` trains a model; one that has learned is asked as
-//! a `Frozen` one, which is faster.
+//! are layers on each node and a sum, Logistic is the sum alone. Each has a file of its own; what they share
+//! is in `block` and `attention`. All are written in the operations of an `Engine`: `play` runs them on this
+//! processor, and other engines can take a model through `run`. A `Learner` trains a model; one that has
+//! learned is asked as a `Frozen` one, which is faster.
 //!
 //! | name | mixes with | file |
 //! |---|---|---|

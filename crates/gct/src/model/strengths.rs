@@ -1,8 +1,8 @@
 //! The fits of a logistic regression: one to convergence for each C, in place of a learner's steps.
 //!
 //! Newton's method, whose linear systems are solved by conjugate gradients with the diagonal as
-//! preconditioner, and whose steps are halved until the objective falls. The Hessian is never built: a product
-//! with it is a pass over the codes of all encounters and one back. Computed in double precision.
+//! preconditioner, and whose steps are halved until the objective falls. The Hessian is never built: a
+//! product with it is a pass over the codes of all encounters and one back. Computed in double precision.
 //!
 //! The penalty makes the objective strongly convex in the weights of codes with modulus 1, so where the norm
 //! of the gradient is below 1e-6, they are as near to the best ones. A fit begins where the one before it
