@@ -76,17 +76,24 @@ impl Facts<'_> {
         }
         if self.run.settings().split.by == By::Encounter {
             let shared = self.own.as_ref().map_or(0, |own| own.census.shared_subjects);
-            let how_many = if shared == 0 || self.is_few(shared) { "Some".into() } else { integer(shared) };
+            let how_many = match shared {
+                0 => "Patients can have".into(),
+                few if self.is_few(few) => "Some patients have".into(),
+                shared => format!("{} patients have", integer(shared)),
+            };
             points.push(format!(
-                "{how_many} patients can have encounters in several parts of the split: the results can be too good."
+                "{how_many} encounters in several parts of the split: the results can be too good."
             ));
         }
         if self.other.is_none() {
-            points.push(match self.run.settings().split.by {
-                By::Recorded => "The split is that of the source, or at random; it is not known to be by time or place.",
-                By::Subject | By::Encounter => "The split is at random: not by time, and not by place.",
-            }
-            .into());
+            let is_of_source = self.run.settings().split.by == By::Recorded
+                && self.own.as_ref().is_none_or(|own| own.has_own_split);
+            points.push(match is_of_source {
+                true => {
+                    "The split is that of the source; whether it is by time or place is not known.".into()
+                }
+                false => "The split is at random: not by time, and not by place.".into(),
+            });
         }
         match self.evaluation.split {
             "train" => points.push("The results are of encounters that the model learned from.".into()),
@@ -109,6 +116,13 @@ impl Facts<'_> {
         let labels = self.run.settings().task.labels();
         for (index, label) in labels.iter().enumerate() {
             points.extend(self.few_in("evaluated encounters", self.evaluated(), index, label));
+            let parts = |at: usize| self.own.as_ref().and_then(|own| own.told.parts.get(at));
+            points.extend(self.few_in(
+                "validation encounters, by which weights were chosen,",
+                parts(1),
+                index,
+                label,
+            ));
             let train = self.own.as_ref().and_then(|own| own.told.parts.first());
             points.extend(self.few_in("training encounters", train, index, label));
         }

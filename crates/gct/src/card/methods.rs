@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::results::metric_name;
 use super::words::{
     HIDDEN, complete, count, fact, folder, integer, list, month, number, percent, section, table, text,
 };
@@ -259,6 +260,11 @@ impl Facts<'_> {
             ("rules", "rules"),
         ]
         .into_iter()
+        .filter(|(name, _)| match *name {
+            "rare" => set("min_count").is_some_and(|least| least != "0" && least != "1"),
+            "rollup_unmapped" => CodeKind::ALL.into_iter().any(|kind| preparation.rollup(kind).is_some()),
+            _ => true,
+        })
         .filter_map(|(name, words)| Some(fact(words, set(name)?)))
         .collect();
         let options = preparation.setting("options").and_then(Value::as_object).into_iter().flatten();
@@ -429,7 +435,7 @@ impl Facts<'_> {
                 "step {} of {}, with the best validation {} of {}",
                 integer(best.step),
                 integer(made),
-                settings.task.chosen_by(),
+                metric_name(settings.task.chosen_by()),
                 number(best.value)
             ),
             None => format!("the last step, {}, since no validation was defined", integer(made)),
@@ -446,7 +452,7 @@ impl Facts<'_> {
             fact("learning rate", format!("{}", settings.learning_rate)),
             fact("encounters per step", integer(settings.batch as u64)),
             fact("weights used", best),
-            fact("chosen by", format!("{} on the validation split", settings.task.chosen_by())),
+            fact("chosen by", format!("{} on the validation split", metric_name(settings.task.chosen_by()))),
             fact("seed", format!("{} (split: {})", settings.seed, settings.split.seed)),
         ];
         let all = overrides::table(settings);
@@ -461,10 +467,14 @@ impl Facts<'_> {
 
     fn evaluation_methods(&self) -> Section {
         let split = &self.run.settings().split;
-        let by = match split.by {
-            By::Recorded => "as the source of the data says, and otherwise by subject",
-            By::Subject => "by subject: all encounters of a patient are in one part",
-            By::Encounter => "by encounter: a patient can be in several parts",
+        let has_own_split = self.own.as_ref().map(|own| own.has_own_split);
+        let by = match (split.by, has_own_split) {
+            (By::Recorded, Some(true)) => "as their source says, and otherwise by subject",
+            (By::Recorded, None) => "as their source says, or by subject",
+            (By::Recorded, Some(false)) | (By::Subject, _) => {
+                "by subject: all encounters of a patient are in one part"
+            }
+            (By::Encounter, _) => "by encounter: a patient can be in several parts",
         };
         let mut points = vec![
             format!("The data are split 8:1:1 into training, validation and test, {by} (seed {}).", split.seed),

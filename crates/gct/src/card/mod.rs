@@ -162,6 +162,8 @@ struct Facts<'a> {
 
 /// The data that a run learned from.
 struct Own {
+    /// Whether its source said of encounters which part they are in.
+    has_own_split: bool,
     census: Census,
     told: Told,
     /// How many codes of each kind an encounter has in the mean, where that is told.
@@ -320,7 +322,7 @@ impl Own {
             let mean = of_all as f64 / census.encounters().max(1) as f64;
             (!crate::cells::is_small(of_all, min_cell)).then_some(mean)
         });
-        Ok(Own { census, told, codes })
+        Ok(Own { has_own_split: dataset.has_own_split()?, census, told, codes })
     }
 }
 

@@ -116,12 +116,17 @@ impl Facts<'_> {
             let of = |name: &&str| {
                 format!("{} {}", metric_name(name), told(name, series.scores, series.told, self.min_cell))
             };
-            let found: Vec<String> = names.iter().map(of).collect();
             let label = series.name.map_or_else(String::new, |label| format!("{label}: "));
+            if series.told.is_none() {
+                return format!("{label}hidden, since too few encounters have one of the two answers");
+            }
+            let found: Vec<String> = names.iter().map(of).collect();
             format!("{label}{}", found.join(", "))
         };
         let found: Vec<String> = self.series().iter().map(of_series).collect();
-        format!("{}; 95 % intervals in brackets", found.join("; "))
+        let is_told = self.series().iter().any(|series| series.told.is_some());
+        let intervals = if is_told { "; 95 % intervals in brackets" } else { "" };
+        format!("{}{intervals}", found.join("; "))
     }
 
     fn attention(&self) -> Vec<Item> {
@@ -334,6 +339,12 @@ fn benefit_row(benefit: &NetBenefit, told: bool) -> Vec<String> {
 /// The subgroups by one name: their sizes, the first metrics, and how far these are from everybody else's.
 fn subgroup_table(series: &Series<'_>, groups: &[Subgroup]) -> Vec<Item> {
     let by = &groups[0].by;
+    if groups.iter().all(|group| group.encounters.is_none()) {
+        let caption = series.caption(&format!("By {by}"));
+        return vec![text(format!(
+            "{caption}: hidden, since groups are too small, alone or by subtraction."
+        ))];
+    }
     let names: Vec<&str> = groups
         .iter()
         .find(|group| !group.scores.0.is_empty())
@@ -378,7 +389,7 @@ fn is_ranked(name: &str) -> bool {
 }
 
 /// A metric as a card calls it.
-fn metric_name(name: &str) -> &str {
+pub(super) fn metric_name(name: &str) -> &str {
     match name {
         "aucpr" => "AUCPR",
         "auroc" => "AUROC",
