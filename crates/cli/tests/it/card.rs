@@ -45,7 +45,7 @@ fn prepared(home: &Path, dates: bool) {
         subject: SubjectId::new(format!("s{:03}", number / 2)),
         // A day apart, from 2015-03-10.
         start: dates.then_some(1_426_000_000_000_000 + i64::from(number) * 86_400_000_000),
-        labels: vec![(number % 16 != 0).then_some(number % 5 == 0), None],
+        labels: vec![(!number.is_multiple_of(16)).then_some(number.is_multiple_of(5)), None],
         ..Encounter::new(PerKind {
             context: vec![number % 2, 2 + number / 3 % 2],
             diagnosis: vec![number / 2 % 3],

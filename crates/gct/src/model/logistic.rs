@@ -8,8 +8,8 @@
 //!
 //! | symbol | parameter | shape |
 //! |---|---|---|
-//! | b of each label | row 0 of `embedding`, that of the visit, which every encounter has once | [labels] |
-//! | w(c) of each label | the row of c in `embedding` | [labels] |
+//! | b of each label | row 0 of `embedding`, that of the visit, which every encounter has once | `[labels]` |
+//! | w(c) of each label | the row of c in `embedding` | `[labels]` |
 //!
 //! Diagnoses, treatments, labs and context are codes alike. b is not penalised, and labels are fitted one by
 //! one: it is what scikit-learn's `LogisticRegression(C=C)` makes of a column of zeros and ones for each

@@ -487,7 +487,7 @@ fn several_labels_are_learned_in_their_order_from_whoever_has_one_of_them() {
         }
         let found = evaluated(&both);
         assert_eq!((found.encounters, found.left_out), (373, 27), "{model}");
-        let names: Vec<&str> = found.labels.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = found.labels.iter().map(|label| label.name.as_str()).collect();
         assert_eq!(names, ["d1_m1", "d2_m1"]);
         assert_eq!(evaluated(&one).encounters, 320);
         // The labels of a logistic regression do not know of each other.

@@ -1,7 +1,7 @@
 //! Labels, cohorts and groups that do not go with the records.
 
 use super::super::{json, prepare, write};
-use super::{HEADER, SECRET, event_failure, failure};
+use super::{HEADER, SECRET, failure};
 
 #[test]
 fn names_of_labels_can_be_anything_and_are_never_code() {

@@ -7,7 +7,7 @@ use gct::dataset::Dataset;
 use serde_json::json;
 
 use super::super::{json, test_data, write};
-use super::{EICU, contexts};
+use super::{EICU, contexts, settings};
 
 #[test]
 fn eicu_knows_the_patient_the_unit_and_where_they_come_from() {
