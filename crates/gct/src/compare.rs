@@ -2,7 +2,7 @@
 //! sure that is.
 //!
 //! The replicates of all runs draw the same subjects, so the difference of two runs is taken replicate by
-//! replicate ([`Replicated`]): encounters that are difficult for both cancel out, and a difference is known
+//! replicate (`Replicated`): encounters that are difficult for both cancel out, and a difference is known
 //! far better than the two metrics are. Runs are asked one after the other; of each, the replicates are kept.
 
 use std::path::Path;

@@ -4,9 +4,9 @@
 //!
 //! A card says what the run, its dataset and an evaluation say, and nothing else: what only its authors can
 //! know is marked as theirs to complete. It holds no value of a patient, and no count from 1 to below
-//! [`Options::min_cell`], nor any that would give such a one by subtraction.
+//! `Options::min_cell`, nor any that would give such a one by subtraction.
 //!
-//! [`gather`] counts, [`Card`] is plain data, [`Card::to_markdown`] is one way to write it down.
+//! `gather` counts, `Card` is plain data, `Card::to_markdown` is one way to write it down.
 
 mod census;
 mod limits;
