@@ -180,7 +180,7 @@ function runOf(seed, { name, group, model, task, asks, layers, masked = false, e
     matrices,
     run: {
       name, group, model, task, asks, part,
-      program: "gct 0.1.0", ceiling, calibration: asks === "labels" ? "calibrated on validation by Platt's method" : null,
+      program: "gct 0.1.0", ceiling, calibrated: asks === "labels" ? "platt" : null,
       outcomes: asks === "labels" ? labels.map((label, i) => outcomeOf(rng, label.name, i === 1)) : [], subgroups: asks === "labels" ? subgroupsOf() : [],
       data: { source: "synthetic", sha256: "3fa1".repeat(16), encounters: 50000, training: 39855, asked: few ? null : 5047, left_out: few ? null : asks === "diagnosis" ? 12 : 0, learned_from: few ? null : asks === "diagnosis" ? 34 : 0, warning: few ? "the run learned from some of these subjects: the metrics are too good" : null, codes: { diagnosis: 120, treatment: 150, lab: 160 } },
       settings: [["learning_rate", model === "gct" ? "0.003" : "0.001"], ["batch", "32"], ["model.blocks", layers.length ? "3" : "0"], ["model.width", "128"], ["task", task]],

@@ -112,7 +112,7 @@ impl Preparation {
             .collect();
         let kept = counts.get(&format!("{what}_kept"))?.as_u64();
         let cells: Vec<[u64; 1]> =
-            rules.iter().map(|(_, count)| *count).chain([kept]).map(|count| [count.unwrap_or(1)]).collect();
+            rules.iter().map(|(_, count)| *count).chain([kept]).map(|count| [count.unwrap_or(0)]).collect();
         let told = told_parts(&cells, min_cell);
         // What the preparation itself did not tell may be any number.
         let all_known = rules.iter().all(|(_, count)| count.is_some()) && kept.is_some();

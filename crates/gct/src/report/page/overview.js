@@ -1,5 +1,8 @@
 // What was learned and how well: figures, curves, and runs beside each other.
 
+/** How the probabilities of labels were calibrated. */
+const CALIBRATED = { platt: "calibrated on the validation split by Platt's method", isotonic: "calibrated on the validation split by isotonic regression" };
+
 const figureName = name => FIGURES[name]?.[0] ?? words(name);
 
 function overviewSection(main, report, run) {
@@ -36,7 +39,7 @@ function provenance(report, run) {
     ["Page", [[clean(report.program), made.date && `on ${clean(made.date)}`].filter(Boolean).join(", "), made.command && h("span.muted", h("code", clean(made.command)))]],
     ["Run", [h("bdi", clean(run.name)), run.program && h("span.muted", `trained by ${clean(run.program)}`)]],
     ["Learned from", run.data.sha256 && [`${clean(run.data.source)} data`, h("span.muted", "SHA-256 ", h("code", clean(run.data.sha256)))]],
-    ["Probabilities", run.calibration && clean(run.calibration)],
+    ["Probabilities", CALIBRATED[run.calibrated]],
   ].filter(([, text]) => text);
   return h("section", h("h2", "Provenance"), h("dl.facts.wide", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))));
 }
