@@ -135,6 +135,7 @@ fn command(sources: &[Source]) -> Command {
             own = own.arg(
                 Arg::new("rules")
                     .long("rules")
+                    .value_name("NAME")
                     .value_parser(PossibleValuesParser::new(names))
                     .help("Use a named set of options"),
             );
@@ -158,7 +159,7 @@ fn command(sources: &[Source]) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("The source.toml, or the folder that it is in"),
         )
-        .arg(Arg::new("rules").long("rules").help("Use a named set of options"))
+        .arg(Arg::new("rules").long("rules").value_name("NAME").help("Use a named set of options"))
         .arg(
             Arg::new("option")
                 .long("option")
@@ -189,7 +190,9 @@ fn option(name: &str, choice: &Choice) -> Arg {
         ChoiceKind::Range => arg.value_name("FIRST..LAST"),
         ChoiceKind::Table => arg.value_name("TABLE[:ID]"),
         ChoiceKind::Text if choice.one_of.is_empty() => arg.value_name("TEXT"),
-        ChoiceKind::Text => arg.value_parser(PossibleValuesParser::new(choice.one_of.clone())),
+        ChoiceKind::Text => {
+            arg.value_name("WORD").value_parser(PossibleValuesParser::new(choice.one_of.clone()))
+        }
     }
 }
 
@@ -231,7 +234,7 @@ fn common(command: Command, context: String) -> Command {
         )
         .arg(number("min-count").help("Minimum of encounters that have a code [default: 1]"))
         .arg(
-            Arg::new("rare").long("rare").value_parser(["drop", "group"])
+            Arg::new("rare").long("rare").value_name("WORD").value_parser(["drop", "group"])
                 .help("What to do with rarer codes: drop them, or replace all of a kind by one code [default: drop]"),
         )
         .arg(
@@ -243,22 +246,29 @@ fn common(command: Command, context: String) -> Command {
                 .help("Replace the codes of a kind by their groups: icd3, icd_chapter, atc1 to atc5, a file that maps them, such as CCS; ancestors:CLASS of omop, parents of meds"),
         )
         .arg(
-            Arg::new("rollup-unmapped").long("rollup-unmapped").value_parser(["keep", "drop", "group"])
+            Arg::new("rollup-unmapped").long("rollup-unmapped").value_name("WORD").value_parser(["keep", "drop", "group"])
                 .help("What to do with codes that have no group: keep them, drop them, or replace all of a kind by one code [default: keep]"),
         )
         .arg(Arg::new("context").long("context").value_name("NAMES").help(context))
         .arg(number("split-seed").help("Seed of the split whose training part the buckets are computed on [default: 0]"))
         .arg(
-            Arg::new("split-by").long("split-by").value_parser(["subject", "encounter"])
+            Arg::new("split-by").long("split-by").value_name("WORD").value_parser(["subject", "encounter"])
                 .help("What is kept together in one part of that split [default: subject]"),
         )
         .arg(
-            Arg::new("like").long("like").value_name("DIR")
-                .help("Use the codes, buckets, rollups, filters and options of this dataset, or of the one that this run learned from; nothing is computed anew, and codes that it does not have are counted and left out"),
+            Arg::new("like").long("like").value_name("DATASET|RUN")
+                .help(
+                    "Use the codes, buckets, rollups, filters and options of this dataset, or of the one that this run \
+                     learned from; nothing is computed anew, codes that it does not have are counted and left out, \
+                     and labels are your own",
+                ),
         )
         .arg(
             Arg::new("labels").long("labels").value_name("FILE")
-                .help("Join these labels: a table with encounter_id, a column of true and false per label, and perhaps prediction_time"),
+                .help(
+                    "Join these labels: a table with encounter_id, a column of true and false per label, and perhaps \
+                     prediction_time, after which nothing is known",
+                ),
         )
         .arg(number("limit").help("Use only the first N encounters").value_parser(value_parser!(i64).range(1..)))
         .arg(number("min-cell").help("Hide counts from 1 to N-1, and counts that reveal them by subtraction"))

@@ -103,6 +103,8 @@ fn each_kind_of_task_has_a_page() {
 #[test]
 fn labels_come_with_their_use_and_answers_with_reasons() {
     let (_guard, home) = home();
+    // Frequent labels: a threshold is chosen among the positives of validation.
+    gct(&home, "synth --preset appendix --out data --encounters 600 --force").assert().success();
     train(&home, "diagnosis_treatment", "gct");
     let page = report(&home, "diagnosis_treatment-gct --encounters 10");
     let run = &page["runs"][0];
