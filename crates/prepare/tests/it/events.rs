@@ -481,7 +481,8 @@ fn settings_come_from_a_file_from_set_and_from_flags() {
 #[test]
 fn encounters_of_a_table_can_have_an_end() {
     let home = tempfile::tempdir().unwrap();
-    let row = |id: u32| format!("{id},s,dx,A,2020-01-0{id}\n{id},s,rx,m,2020-01-0{id}\n");
+    // A subject of the training split, on which buckets are computed.
+    let row = |id: u32| format!("{id},a,dx,A,2020-01-0{id}\n{id},a,rx,m,2020-01-0{id}\n");
     let events: String = (1..=4).map(row).collect();
     let encounters =
         "encounter_id,start,end\n1,2020-01-01,2020-01-02\n2,,2020-01-05 12:00:00\n3,,2020-01-02\n";

@@ -176,7 +176,8 @@ fn labels_are_ones_own() {
     std::fs::rename(home.path().join("cohorts.csv"), home.path().join("others.csv")).unwrap();
     let options = |flags: &str| {
         let counts = json(home.path(), &format!("omop cdm --out new --force --like old {flags}"));
-        let labels: Vec<String> = counts["labels_known"].as_object().unwrap().keys().cloned().collect();
+        let mut labels: Vec<String> = counts["labels_known"].as_object().unwrap().keys().cloned().collect();
+        labels.sort_unstable();
         (labels.join(" "), counts["options"]["cohort"].clone(), counts["options"]["at_risk"].clone())
     };
     // Where the cohort is, is not taken over; the days at risk are.
