@@ -85,7 +85,7 @@ fn a_card_of_prepared_records() {
     train(home, "mortality");
     let assert = gct(home, "card run --out card.md").assert().success().stderr_eq("");
     let said = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-    assert_eq!(said, "card.md: 14 points are left for its authors to complete\n");
+    assert_eq!(said, "card.md: 12 points are left for its authors to complete\n");
     let card = fs::read_to_string(home.join("card.md")).unwrap();
     assert!(!card.contains("secret") && !card.contains(&*home.to_string_lossy()), "{card}");
     assert!(!card.contains("s001") && !card.contains("e001"), "{card}");
@@ -138,11 +138,62 @@ fn a_card_of_synthetic_data() {
     snapbox::assert_data_eq!(
         section(&card, "Outcome").to_owned(),
         str![[r#"
+ (TRIPOD+AI 8)
+
+Whether each of the labels d1_m1, d2_m1 of an encounter is true. The answer is a probability for each.
+
+d1_m1: in the encounter, diagnosis D_199 led to treatment T_939.
+
+d2_m1: in the encounter, diagnosis D_133 led to treatment T_939.
+
+Prevalence of d1_m1:
+
+| split | known | positive | prevalence |
+| --- | ---: | ---: | ---: |
+| train | 248 | 5 | 2.02 % |
+| validation | 27 | 2 | 7.41 % |
+| test | 25 | 1 | 4.00 % |
+| all | 300 | 8 | 2.67 % |
+
+Prevalence of d2_m1:
+
+| split | known | positive | prevalence |
+| --- | ---: | ---: | ---: |
+| train | 248 | 5 | 2.02 % |
+| validation | 27 | 0 | 0.00 % |
+| test | 25 | 0 | 0.00 % |
+| all | 300 | 5 | 1.67 % |
+
 "#]]
     );
     snapbox::assert_data_eq!(
         section(&card, "Results: performance").to_owned(),
         str![[r#"
+ (TRIPOD+AI 23a)
+
+On 25 encounters: the test split of the same data.
+
+Metrics with 95 % intervals:
+
+|  | all labels | d1_m1 | d2_m1 |
+| --- | ---: | ---: | ---: |
+| AUCPR | 0.0256 (0.0233 to 0.0929) | 0.0417 (0.0400 to 0.1452) | - |
+| AUROC | 0.2245 (0.1429 to 0.3404) | 0.0417 (0.0000 to 0.1277) | - |
+| accuracy | 0.7000 (0.5800 to 0.8000) | 0.5200 (0.3200 to 0.6800) | 0.8800 (0.7200 to 1.0000) |
+| log loss | 0.5694 (0.5036 to 0.6509) | 0.7189 (0.6254 to 0.8268) | 0.4199 (0.3377 to 0.4957) |
+| Brier score | 0.1933 (0.1634 to 0.2307) | 0.2626 (0.2187 to 0.3136) | 0.1240 (0.0873 to 0.1600) |
+| calibration error | 0.3833 (0.3152 to 0.4399) | 0.4950 (0.4524 to 0.5443) | 0.3303 (0.2773 to 0.3814) |
+
+A dash is a metric that is not defined, for example because one of the two answers is missing.
+
+Attention beside the true edges, mean over blocks:
+
+|  |  |
+| --- | --- |
+| KL(attention /|/| truth) | 14.8099 |
+| entropy of attention | 1.9772 |
+| AUCPR of true edges by attention | 0.1739 |
+
 "#]]
     );
 }
@@ -254,18 +305,36 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let (_guard, home) = trained("diagnosis_treatment");
     let before = names(&home);
     gct(&home, "card run --out card.txt").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: card.txt cannot be written: its name must end in .md or .markdown
+hint: end its name in .md or .markdown
+
 "#]]);
     gct(&home, "card nowhere --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: cannot open nowhere: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
+
 "#]]);
     gct(&home, "card data --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: data is not a run folder: it has no run.json
+hint: a run folder is made by `gct train --out RUN`
+
 "#]]);
     gct(&home, "card run --by sex --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: setting `by`: sex is not allowed; expected a column of a table: the dataset has no context
+hint: change it where it was given: by a flag, with --set or in a file
+
 "#]]);
     gct(&home, "card run --data nowhere --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: cannot open nowhere: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
+
 "#]]);
     assert_eq!(names(&home), before);
     fs::write(home.join("card.md"), "mine").unwrap();
     gct(&home, "card run --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: card.md already exists
+hint: choose another path, or replace it with --force
+
 "#]]);
     assert_eq!(fs::read_to_string(home.join("card.md")).unwrap(), "mine");
 }

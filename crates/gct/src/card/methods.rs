@@ -218,8 +218,10 @@ impl Facts<'_> {
             "all" => "all encounters".to_owned(),
             part => format!("the {part} split"),
         };
-        let mut points =
-            vec![format!("Of {part}, {} were left out of the results: {lacks}.", told(evaluation.left_out))];
+        let mut points = vec![match evaluation.left_out {
+            0 => format!("Of {part}, none was left out of the results."),
+            some => format!("Of {part}, {} were left out of the results: {lacks}.", told(some)),
+        }];
         if self.other.is_some() {
             let fate = if evaluation.overlap.included { "were kept" } else { "were left out" };
             let encounters = told(evaluation.overlap.encounters);

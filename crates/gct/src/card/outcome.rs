@@ -159,11 +159,18 @@ pub(super) fn moment(preparation: &Preparation, with_prediction_time: Option<u64
     points
 }
 
+/// Sources whose names of context are known to this program.
+const OUR_SOURCES: [&str; 9] =
+    ["eicu", "mimic4", "mimic3", "meds", "omop", "claims", "synthea", "fhir", "events"];
+
 /// Context that is known only after the encounter, or later.
 pub(super) fn hindsight<'a>(preparation: &'a Preparation) -> Vec<&'a str> {
+    let kind = preparation.kind();
+    // Of other sources a name does not say when its value is known.
+    let is_ours = OUR_SOURCES.contains(&kind);
     let is_late = |name: &&str| {
-        ["discharge", "length_of_stay"].contains(name)
-            || (preparation.kind() == "synthea" && *name == "marital_status")
+        is_ours && ["discharge", "length_of_stay"].contains(name)
+            || (kind == "synthea" && *name == "marital_status")
     };
     preparation.context().into_iter().filter(is_late).collect()
 }

@@ -167,8 +167,8 @@ impl Facts<'_> {
 
     fn calibration(&self) -> Section {
         let mut items = vec![text(
-            "A slope of 1 is right, less says that probabilities are too extreme. An intercept of 0 is right, less says \
-             that they are too high.",
+            "A slope of 1 is right; less says that probabilities are too extreme, more that they are not extreme enough. \
+             An intercept of 0 is right; less says that they are too high.",
         )];
         for series in self.series() {
             let Some((decisions, _)) = series.decisions() else {
