@@ -85,7 +85,7 @@ fn a_card_of_prepared_records() {
     train(home, "mortality");
     let assert = gct(home, "card run --out card.md").assert().success().stderr_eq("");
     let said = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-    assert_eq!(said, "card.md: 14 points are left for its authors to complete\n");
+    assert_eq!(said, "card.md: 12 points are left for its authors to complete\n");
     let card = fs::read_to_string(home.join("card.md")).unwrap();
     assert!(!card.contains("secret") && !card.contains(&*home.to_string_lossy()), "{card}");
     assert!(!card.contains("s001") && !card.contains("e001"), "{card}");
@@ -305,18 +305,36 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let (_guard, home) = trained("diagnosis_treatment");
     let before = names(&home);
     gct(&home, "card run --out card.txt").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: card.txt cannot be written: its name must end in .md or .markdown
+hint: end its name in .md or .markdown
+
 "#]]);
     gct(&home, "card nowhere --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: cannot open nowhere: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
+
 "#]]);
     gct(&home, "card data --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: data is not a run folder: it has no run.json
+hint: a run folder is made by `gct train --out RUN`
+
 "#]]);
     gct(&home, "card run --by sex --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: setting `by`: sex is not allowed; expected a column of a table: the dataset has no context
+hint: change it where it was given: by a flag, with --set or in a file
+
 "#]]);
     gct(&home, "card run --data nowhere --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: cannot open nowhere: No such file or directory (os error 2)
+hint: check the spelling of the path, and that it is there
+
 "#]]);
     assert_eq!(names(&home), before);
     fs::write(home.join("card.md"), "mine").unwrap();
     gct(&home, "card run --out card.md").assert().code(2).stdout_eq("").stderr_eq(str![[r#"
+error: card.md already exists
+hint: choose another path, or replace it with --force
+
 "#]]);
     assert_eq!(fs::read_to_string(home.join("card.md")).unwrap(), "mine");
 }
