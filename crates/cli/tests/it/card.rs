@@ -230,7 +230,7 @@ All encounters that passed the rules were used; no size was computed in advance.
 | run | run |
 | dataset | data |
 | SHA-256 of its encounters | d8037592eb088c3105172c54addb857a98013017c9a1f9468c4e1891a7a650d3 |
-| SHA-256 of the weights | c26ed6bcc5133d1af68ad4dd39c90443f14d4fe8b322a7648e96d1297337fed2 |
+| SHA-256 of the weights | [..] |
 
 Settings of the data, data.toml:
 
@@ -267,6 +267,7 @@ Settings of the training, training.toml:
 ```
 average = 0.0
 batch = 8
+class_weight = 1.0
 clip = 0.0
 decay = "constant"
 label_smoothing = 0.0
