@@ -46,8 +46,7 @@ pub fn graph(structure: &Structure, layer: usize) -> Graph {
     let name = &structure.layers[layer].name;
     let mut note = match structure.edges {
         Some(_) => format!(
-            "An end gives the other its average share or more in {} of {} true edges between codes, and in \
-             {} of {} pairs without an edge.",
+            "The average share or more in {} of {} true edges between codes, and in {} of {} pairs without an edge.",
             edges.passed, edges.pairs, others.passed, others.pairs
         ),
         None => "True edges are not known.".into(),
