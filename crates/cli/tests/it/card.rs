@@ -21,7 +21,8 @@ fn source() -> Source {
         "input": "/home/someone/secret/eicu-demo", "rules": null,
         "options": {"observe_hours": null, "after_discharge": "drop", "early_ends": "drop", "mortality": "unit",
             "readmission_of_dead": "unknown", "labs": false},
-        "min_codes": {"diagnosis": 1, "treatment": 0, "lab": 0}, "max_codes": {"diagnosis": 50, "treatment": 50, "lab": 200},
+        "min_codes": {"diagnosis": 1, "treatment": 0, "lab": 0},
+        "max_codes": {"diagnosis": 50, "treatment": 50, "lab": 200},
         "min_count": 1, "rare": "drop", "lab_bins": 5, "rollup": {"diagnosis": "/home/someone/secret/ccs.csv",
             "treatment": null, "lab": null}, "rollup_unmapped": "keep", "context": ["age", "sex", "length_of_stay"],
         "labels": null, "limit": null, "split_by": "recorded", "split_seed": 0,
@@ -30,8 +31,8 @@ fn source() -> Source {
     Source { kind: "eicu".into(), settings, findings }
 }
 
-/// A dataset `data` of 400 encounters of 200 subjects. Of the label `mortality` every 16th is unknown and every
-/// fifth true; `dates` says whether encounters have a start.
+/// A dataset `data` of 400 encounters of 200 subjects. Of the label `mortality` every 16th is unknown and
+/// every fifth true; `dates` says whether encounters have a start.
 fn prepared(home: &Path, dates: bool) {
     let code = |code: &str| Code { code: code.into(), description: None, count: 0 };
     let vocabulary = PerKind {

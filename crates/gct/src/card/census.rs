@@ -227,7 +227,9 @@ mod tests {
         fn nothing_small_is_told_or_left_over(
             sizes in prop::collection::vec((0u64..15, 0u64..60, 0u64..60), 1..4)
         ) {
-            let named = |(others, asked, positive): &(u64, u64, u64)| part("x", *others, asked + positive, *positive);
+            let named = |&(others, negative, positive): &(u64, u64, u64)| {
+                part("x", others, negative + positive, positive)
+            };
             let census = census(sizes.iter().map(named).collect());
             let told = census.told(11);
             let mut made: Vec<u64> = Vec::new();

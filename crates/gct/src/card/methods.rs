@@ -415,10 +415,13 @@ impl Facts<'_> {
             points.push(format!("{} rows of the source could not be read and were left out.", integer(rows)));
         }
         if self.other.is_some() {
-            let (codes, times) = (integer(evaluation.unseen.codes), integer(evaluation.unseen.occurrences));
-            points.push(match self.is_few(evaluation.unseen.codes) || self.is_few(evaluation.unseen.occurrences) {
+            let unseen = [evaluation.unseen.codes, evaluation.unseen.occurrences];
+            let [codes, times] = unseen.map(integer);
+            points.push(match unseen.into_iter().any(|count| self.is_few(count)) {
                 true => "Codes of the other data that the run does not know were left out.".into(),
-                false => format!("{codes} codes of the other data that the run does not know were left out, {times} times."),
+                false => format!(
+                    "{codes} codes of the other data that the run does not know were left out, {times} times."
+                ),
             });
         }
         section("Missing data", "11", vec![Item::Points(points)])

@@ -441,7 +441,8 @@ mod tests {
             let cells = [200, 40];
             let points: Vec<OperatingPoint> = found.iter().map(|of| point(*of, cells, None)).collect();
             let told = told_points(&points, cells, 11);
-            let told: Vec<&[u64; 2]> = found.iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of).collect();
+            let told = found.iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of);
+            let told: Vec<&[u64; 2]> = told.collect();
             for [hits, alarms] in &told {
                 let all = [*hits, *alarms, 40 - hits, 200 - alarms];
                 let between = told.iter().flat_map(|of| [of[0].abs_diff(*hits), of[1].abs_diff(*alarms)]);
