@@ -209,8 +209,8 @@ impl Request {
                 // Some options are found in the data, and labels are no vocabulary.
                 let is_fixed = |name: &str| known[name].default_sql.is_none() && !known[name].of_labels;
                 let own = options.iter().filter(|(name, _)| is_fixed(name));
-                let own = own.map(|(name, value)| (name.clone(), value.json()));
-                like.refuse_others(own, &|name| Some(fixed_options.get(name)?.json()))?;
+                let own = own.map(|(name, value)| (name.clone(), value.shown()));
+                like.refuse_others(own, &|name| Some(fixed_options.get(name)?.shown()))?;
             }
         }
         Ok(Request {

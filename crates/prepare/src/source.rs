@@ -529,6 +529,15 @@ impl Value {
         }
     }
 
+    /// As messages have it.
+    pub(crate) fn shown(&self) -> String {
+        match self.json() {
+            serde_json::Value::Null => "none".into(),
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        }
+    }
+
     /// As it is written in `dataset.json`.
     pub fn json(&self) -> serde_json::Value {
         match self {

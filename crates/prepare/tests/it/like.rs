@@ -195,7 +195,7 @@ fn labels_are_ones_own() {
     };
     let said = refused("--visits inpatient");
     assert!(
-        said.starts_with("error: option `visits`: \"9201,262\" is not allowed; expected null, as old"),
+        said.starts_with("error: option `visits`: 9201,262 is not allowed; expected none, as old"),
         "{said}"
     );
     let said = refused("--at-risk 1..30");
