@@ -60,7 +60,8 @@ impl<T: Number> Plain<T> {
             .map(|(start, value)| (*start, value.clone().autodiff().require_grad()))
             .collect();
         let graphs = self.model.graphs(batch);
-        let mut engine = Tensors::new(&learned, &graphs, self.device.clone(), precision::<T>());
+        let engine = Tensors::new(&learned, &graphs, self.device.clone(), precision::<T>());
+        let mut engine = engine.with_sequences(&[]);
         let outcome = self.model.run(&mut engine, &graphs, batch, pass);
         let gradients = engine.objective().map(|objective| objective.backward());
         let all = learned.values().flat_map(|value| {
