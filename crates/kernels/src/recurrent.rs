@@ -38,12 +38,7 @@ impl Schedule {
         Schedule { order, rows, times }
     }
 
-    /// How many sequences there are.
-    pub fn sequences(&self) -> usize {
-        self.order.len()
-    }
-
-    /// How many steps they have.
+    /// How many steps all sequences have.
     pub fn steps(&self) -> usize {
         self.rows.len()
     }

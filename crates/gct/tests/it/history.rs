@@ -265,10 +265,8 @@ fn history_that_cannot_be_is_refused_before_anything_is_written() {
         let error = refused(Settings { history, ..good() }, &dataset);
         assert!(error.contains(&format!("`history.{name}`")), "{error}");
     }
-    let untimed: Vec<Encounter> = (0..100)
-        .flat_map(encounters_of)
-        .map(|encounter| Encounter { start: None, ..encounter })
-        .collect();
+    let untimed: Vec<Encounter> =
+        (0..100).flat_map(encounters_of).map(|encounter| Encounter { start: None, ..encounter }).collect();
     let untimed = write(&home.path().join("untimed"), &untimed);
     let error = refused(good(), &untimed);
     assert!(error.contains("`history.order`: time is not allowed; expected recorded"), "{error}");
