@@ -3,8 +3,8 @@
 //! checked against.
 //!
 //! A matrix has one row per node, graph after graph, or only the rows that a `Reach` takes in. Beside graphs
-//! there may be sequences: graphs whose nodes are steps in time, the newest first. A matrix can have a row per
-//! step just as well, and what works on the nodes of graphs works on the steps of sequences.
+//! there may be sequences: graphs whose nodes are steps in time, the newest first. A matrix can have a row
+//! per step just as well, and what works on the nodes of graphs works on the steps of sequences.
 
 use crate::pairs::Normalizer;
 use crate::rows::{Activation, Dropout};
@@ -170,8 +170,8 @@ pub struct Connected<'a> {
     pub edges: &'a [(u32, u32)],
 }
 
-/// Operations on the nodes of a batch of graphs, and on the steps of sequences. Losses add `weight` times what they return to what is
-/// minimised.
+/// Operations on the nodes of a batch of graphs, and on the steps of sequences. Losses add `weight` times
+/// what they return to what is minimised.
 pub trait Engine {
     /// A matrix.
     type Matrix: Clone;

@@ -4,9 +4,9 @@
 //! and normalisation run on all rows at once, mixing along edges runs graph by graph on the pairs that are
 //! allowed.
 //!
-//! Functions of `gemm`, `rows`, `pairs`, `recurrent` and `loss` work on plain slices and are compiled three times
-//! (AVX-512, AVX2 with FMA, baseline); [`level()`] chooses at run time. They are generic over [`Number`]:
-//! `f32` for speed, `f64` for checking gradients by finite differences.
+//! Functions of `gemm`, `rows`, `pairs`, `recurrent` and `loss` work on plain slices and are compiled three
+//! times (AVX-512, AVX2 with FMA, baseline); [`level()`] chooses at run time. They are generic over
+//! [`Number`]: `f32` for speed, `f64` for checking gradients by finite differences.
 //!
 //! This crate knows nothing about what the graphs mean, and is the only home of `unsafe`.
 

@@ -118,8 +118,8 @@ pub fn gru_back<T: Number>(
     }
 }
 
-/// Adds to the gradient of the weight of [`gru`], given what [`gru_back`] left: one product over all steps but
-/// the oldest ones, before which states are zero.
+/// Adds to the gradient of the weight of [`gru`], given what [`gru_back`] left: one product over all steps
+/// but the oldest ones, before which states are zero.
 pub fn gru_back_weight<T: Number>(
     schedule: &Schedule,
     width: usize,

@@ -1,5 +1,5 @@
-//! The engine: one row per node or step as everywhere, and attention as a square matrix per graph or sequence,
-//! as large as the largest needs.
+//! The engine: one row per node or step as everywhere, and attention as a square matrix per graph or
+//! sequence, as large as the largest needs.
 
 use std::collections::BTreeMap;
 

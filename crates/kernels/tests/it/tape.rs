@@ -321,3 +321,14 @@ fn memory_does_not_grow() {
         assert_eq!(play_once(), first);
     }
 }
+
+#[test]
+#[should_panic(expected = "a row for every step")]
+fn what_goes_over_steps_refuses_rows_of_nodes() {
+    let (model, pairs) = (Model::new(), [Pairs::full(3)]);
+    let weights = Weights::new(model.plan.clone(), numbers(model.plan.len(), 3));
+    let mut pool = Pool::default();
+    let mut tape = Tape::new(&weights, &pairs, &mut pool, false).with_sequences(&pairs);
+    let nodes = tape.embed(model.table, WIDTH, &[0, 1, 2]);
+    tape.largest(&nodes);
+}
