@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::output::RowsFile;
 use crate::selection::{self, SelectionArguments};
-use crate::terminal::{self, count, visible};
+use crate::terminal::{self, counted, visible};
 
 /// Write embeddings of visits or of codes, as Parquet, CSV, JSON lines or for NumPy
 #[derive(Args)]
@@ -70,8 +70,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         }
         return Ok(terminal::print_json(&report)?);
     }
-    let what = if arguments.codes { "codes" } else { "encounters" };
-    let said = format!("vectors of {width} numbers for {} {what}\n{left_out}", count(written.rows));
+    let [one, several] = if arguments.codes { ["code", "codes"] } else { ["encounter", "encounters"] };
+    let said = format!("vectors of {width} numbers for {}\n{left_out}", counted(written.rows, one, several));
     let text = match arguments.output.is_standard() {
         true => said,
         false => format!("{}: {said}", visible(arguments.output.out.display())),

@@ -11,7 +11,7 @@ use gct::run::Run;
 use serde_json::{Value, json};
 
 use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
-use crate::terminal::{self, count, percent, refusal, score, visible};
+use crate::terminal::{self, count, counted, percent, refusal, score, visible};
 
 /// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
 ///
@@ -167,7 +167,7 @@ fn counts(question: &Question, counts: &Counts) -> String {
     let share = positives
         .map(|positives| format!(", of which {} {true_ones} ({})", count(positives), percent(prevalence)))
         .unwrap_or_default();
-    format!("{} {what} of {} subjects{share}\n", count(predictions), count(subjects))
+    format!("{} {what} of {}{share}\n", count(predictions), counted(subjects, "subject", "subjects"))
 }
 
 fn interval(estimate: &Estimate) -> String {

@@ -1,4 +1,7 @@
-//! A logistic regression on one number, with targets between 0 and 1.
+//! A logistic regression on one number, with targets between 0 and 1, to the last digits: it is kept in a run.
+//!
+//! That of the calibration slope (`metric/calibration.rs`) has targets of 0 and 1, counts examples as often as
+//! a replicate draws their subject, and ends earlier, as it is made for every replicate.
 
 use crate::metric::log_loss;
 

@@ -53,7 +53,7 @@ pub fn visits<'a>(
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     let file = VectorFile::create(out, rows, run.settings().width())?;
-    let (mut written, file) = write(&predictor, &mut reader, file, job)?;
+    let (mut written, file) = write(&predictor, &mut reader, file, false, job)?;
     file.finish()?;
     written.unseen = reader.unseen();
     Ok(written)
@@ -78,27 +78,28 @@ pub fn incoming_visits<'a>(
         return Err(Error::setting("out", out.path.display(), allowed));
     }
     let file = VectorFile::create(out, 0, run.settings().width())?;
-    let (mut written, file) = write(&predictor, &mut incoming, file, job)?;
+    let (mut written, file) = write(&predictor, &mut incoming, file, true, job)?;
     incoming.check()?;
     file.finish()?;
     written.add(incoming.met());
     Ok(written)
 }
 
-/// Writes the vectors of encounters to a file that is still to be finished.
+/// Writes the vectors of encounters to a file that is still to be finished. New ones need not have a subject.
 fn write<'a>(
     predictor: &Predictor<'_>,
     encounters: &mut (impl Iterator<Item = Result<Encounter>> + Send),
     mut file: VectorFile<'a>,
+    are_new: bool,
     job: &Job<'_, u64>,
 ) -> Result<(Written, VectorFile<'a>)> {
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.
-    file.write(names(&[]), std::iter::empty())?;
+    file.write(names(&[], are_new), std::iter::empty())?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     written.left_out = in_rounds(encounters, can_ask, |encounters| {
         let vectors = predictor.vectors(&predictor.samples(encounters))?;
-        file.write(names(encounters), vectors.iter().map(Vec::as_slice))?;
+        file.write(names(encounters, are_new), vectors.iter().map(Vec::as_slice))?;
         written.encounters += encounters.len() as u64;
         job.advance(written.encounters)
     })?;
@@ -106,14 +107,11 @@ fn write<'a>(
     Ok((written, file))
 }
 
-fn names(encounters: &[Encounter]) -> Vec<(&'static str, ArrayRef, bool)> {
-    let text = |of: fn(&Encounter) -> &str| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(encounters.iter().map(of)))
-    };
-    vec![
-        ("subject_id", text(|encounter| encounter.subject.as_str()), false),
-        ("encounter_id", text(|encounter| encounter.id.as_str()), false),
-    ]
+fn names(encounters: &[Encounter], are_new: bool) -> Vec<(&'static str, ArrayRef, bool)> {
+    let subjects = encounters.iter().map(|encounter| Some(encounter.subject.as_str()));
+    let subjects: StringArray = subjects.map(|id| id.filter(|id| !are_new || !id.is_empty())).collect();
+    let ids = StringArray::from_iter_values(encounters.iter().map(|encounter| encounter.id.as_str()));
+    vec![("subject_id", Arc::new(subjects), are_new), ("encounter_id", Arc::new(ids), false)]
 }
 
 /// Writes the vector of every code.

@@ -52,7 +52,7 @@ const NO_POSITIVES: &str = "no positives: what needs both classes is undefined";
 const NO_NEGATIVES: &str = "no negatives: what needs both classes is undefined";
 
 /// The gap of a metric has `_gap` after its name.
-fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok, S::Error> {
     let entries = gaps.0.iter().flat_map(|(name, gap)| {
         [
             (format!("{name}_gap"), serde_json::json!(gap.value)),
