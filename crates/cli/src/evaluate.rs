@@ -63,8 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "by")]
     table: Option<PathBuf>,
 
-    /// Leave out subgroups with fewer than N encounters, subjects, positives or negatives, and those from which
-    /// such a one could be had by subtraction; 0 leaves out none [default: 11]
+    /// Leave out subgroups with fewer than N encounters, subjects, positives or negatives, and those that
+    /// would give one by subtraction; 0 leaves out none [default: 11]
     #[arg(long, value_name = "N", requires = "by")]
     min_cell: Option<u64>,
 

@@ -63,8 +63,8 @@ pub(crate) struct Arguments {
     pairs: Option<usize>,
 
     /// Instead of explaining an encounter, compare rankings of codes: by how much true answers with a
-    /// probability of P or more [default: 0.9] change without the 1 to 5 codes that attribution, attention and
-    /// chance rank first
+    /// probability of P or more [default: 0.9] change without the 1 to 5 codes that attribution, attention
+    /// and chance rank first
     #[arg(long, value_name = "P", num_args = 0..=1, require_equals = true, default_missing_value = "0.9")]
     #[arg(value_parser = probability)]
     #[arg(conflicts_with_all = ["encounter", "block", "top", "pairs", "graph", "bars", "force"])]

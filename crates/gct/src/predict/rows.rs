@@ -113,7 +113,7 @@ impl RowFile {
     }
 }
 
-/// The same rows, in which an empty `subject_id` is missing: patients who are in no dataset need not have one.
+/// The same rows, in which an empty `subject_id` is missing: new patients need not have one.
 pub(super) fn with_missing_subjects(rows: RecordBatch) -> RecordBatch {
     let schema = rows.schema();
     let column = |(field, column): (&Arc<Field>, &ArrayRef)| -> (String, ArrayRef, bool) {

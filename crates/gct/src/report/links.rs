@@ -15,8 +15,8 @@ const TOLD: usize = 2000;
 /// its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodeLink {
-    /// The code that gives, as an index among all codes. The probability of an edge is the same both ways, and
-    /// one link: from the cause.
+    /// The code that gives, as an index among all codes. The probability of an edge is the same both ways,
+    /// and one link: from the cause.
     pub from: usize,
     /// The other one.
     pub to: usize,
@@ -61,8 +61,8 @@ struct Sum {
     own: OfSubject,
 }
 
-/// What was given one way: the sum, and over subjects the squares of their sums, and the products of these with
-/// their numbers of encounters.
+/// What was given one way: the sum, and over subjects the squares of their sums and the products of these
+/// with their numbers of encounters.
 #[derive(Default)]
 struct Given {
     sum: f64,
@@ -112,8 +112,8 @@ impl Links {
         self.number
     }
 
-    /// The links with the largest sums over all encounters. Pairs of fewer than `min_cell` encounters are left
-    /// out, and a count below it is not told, nor one that leaves so few.
+    /// The links with the largest sums over all encounters. Pairs of fewer than `min_cell` encounters are
+    /// left out, and a count below it is not told, nor one that leaves so few.
     pub(super) fn finish(mut self, min_cell: u64) -> Vec<CodeLink> {
         self.sums.retain(|_, sum| u64::from(sum.encounters) >= min_cell.max(1));
         self.sums.values_mut().for_each(Sum::end_subject);
