@@ -13,11 +13,15 @@ use serde_json::{Value, json};
 use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, counted, percent, refusal, score, visible};
 
+/// Files of new encounters have no answers to compare with.
+const DATA: &str = "The dataset folder [default: the dataset that the run was trained on]";
+
 /// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
 ///
 /// Intervals are from a bootstrap over subjects. With several labels, metrics are of all of them together,
 /// then of each. The JSON also has operating points, the calibration curve and the decision curve of labels.
 #[derive(Args)]
+#[command(mut_arg("data", |data| data.value_name("DIR").help(DATA)))]
 #[command(after_help = "Examples:
   gct evaluate runs/gct
   gct evaluate runs/gct --thresholds 0.1,0.2        sensitivity, specificity, PPV, NPV and alerts
@@ -25,8 +29,8 @@ use crate::terminal::{self, count, counted, percent, refusal, score, visible};
   gct evaluate runs/gct --by sex,age                subgroups, and the gap between each and all others
   gct evaluate runs/gct --by ward --table wards.csv
   gct evaluate runs/gct --split validation --json
-  gct evaluate runs/gct --data another-dataset      of the same source; codes that the run does not know are left out,
-                                                    and so are subjects that it learned from")]
+  gct evaluate runs/gct --data another-dataset      without the codes that the run does not know, and without
+                                                    the subjects that it learned from")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: SelectionArguments,

@@ -18,7 +18,7 @@ use crate::leaks::LeakArguments;
 use crate::terminal::{self, count, percent, score, visible};
 use crate::verify;
 
-/// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
+/// Show what a dataset holds: the paper's Table 1, labels, context, histograms, the best possible metrics
 ///
 /// Every row is checked.
 #[derive(Args)]

@@ -22,9 +22,9 @@ pub(crate) struct SelectionArguments {
     #[arg(value_name = "RUN")]
     run: PathBuf,
 
-    /// The dataset folder; `gct predict` and `gct embed` also take a file of new encounters, or - for
-    /// standard input [default: the dataset that the run was trained on]
-    #[arg(long, value_name = "DIR")]
+    /// The dataset folder, a file of new encounters, or - for standard input [default: the dataset that the
+    /// run was trained on]
+    #[arg(long, value_name = "DIR|FILE")]
     data: Option<PathBuf>,
 
     /// Which encounters [default: test of the run's own dataset, all of any other]
