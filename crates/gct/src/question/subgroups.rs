@@ -63,8 +63,8 @@ pub(crate) fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok,
     serializer.collect_map(entries)
 }
 
-/// Every answer, with the subgroups of its encounter. 20,000 synthetic encounters of graph reconstruction take
-/// 250 MB more than without subgroups.
+/// Every answer, with the subgroups of its encounter. 20,000 synthetic encounters of graph reconstruction
+/// take 250 MB more than without subgroups.
 #[derive(Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
