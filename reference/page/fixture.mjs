@@ -116,7 +116,7 @@ function outcomeOf(random, name, few) {
 
 const subgroupsOf = () => [["sex", "female"], ["sex", "male"], ["age", "18-44"], ["age", "45-64"], ["age", "65-74"], ["age", "75+"]].map(([by, group], i) => ({
   by, group, label: "d1_m1", encounters: i === 2 ? null : 2500 - 300 * i, subjects: i === 2 ? null : 2000 - 200 * i, positives: i === 2 ? null : 200 - 20 * i,
-  ...i === 2 ? {} : { auroc: 0.78 - i * 0.02, auroc_interval: [0.74 - i * 0.02, 0.82 - i * 0.02], aucpr: 0.41, aucpr_interval: [0.37, 0.45], sensitivity: 0.62, sensitivity_interval: [0.55, 0.69], ppv: 0.4, ppv_interval: [0.33, 0.47] },
+  ...i === 2 ? {} : { auroc: 0.78 - i * 0.02, auroc_interval: [0.74 - i * 0.02, 0.82 - i * 0.02], auroc_gap: 0.031 - i * 0.02, auroc_gap_interval: [-0.009 - i * 0.02, 0.071 - i * 0.02], aucpr: 0.41, aucpr_interval: [0.37, 0.45], aucpr_gap: i === 1 ? null : 0.02, aucpr_gap_interval: null, sensitivity: 0.62, sensitivity_interval: [0.55, 0.69], ppv: 0.4, ppv_interval: [0.33, 0.47] },
 }));
 
 /** Attention that knows most of the true edges, in the neighbouring kinds alone (gct) or everywhere (transformer). */
@@ -166,11 +166,13 @@ function runOf(seed, { name, group, model, task, asks, layers, masked = false, e
   }
   const encounters = Array.from({ length: many }, (_, i) => encounterOf(rng, codes, i + 1, i < SIZES.length ? SIZES[i] : 6 + Math.floor(rng() * 70), asks, edgesKnown, context));
   const matrices = encounters.map(encounter => layers.map(each => matrixOf(rng, encounter, each, masked)));
-  const links = layers.length === 0 ? [] : Array.from({ length: 200 }, (_, i) => ({
-    cause: i % 2 ? Math.floor(rng() * 120) : 120 + Math.floor(rng() * 150), effect: i % 2 ? 120 + Math.floor(rng() * 150) : 270 + Math.floor(rng() * 160),
-    encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, known: i % 13 ? (edgesKnown ? 5 : 0) : null, mean: 0.95 - i * 0.0045, back: asks === "pairs" ? null : 0.3 + i * 0.001, low: i % 13 ? 0.9 - i * 0.0045 : null, high: i % 13 ? Math.min(1, 0.99 - i * 0.0045) : null, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null,
-  }));
-  links.slice(0, 6).forEach((link, i) => { if (i % 2) link.cause = [4, 3, 0][(i - 1) / 2]; });
+  // A diagnosis and a treatment or a treatment and a lab; attention has every third link the other way.
+  const links = layers.length === 0 ? [] : Array.from({ length: 200 }, (_, i) => {
+    const cause = [4, 3, 0][(i - 1) / 2] ?? (i % 2 ? Math.floor(rng() * 120) : 120 + Math.floor(rng() * 150)), effect = i % 2 ? 120 + Math.floor(rng() * 150) : 270 + Math.floor(rng() * 160);
+    const [from, to] = asks !== "pairs" && i % 3 === 2 ? [effect, cause] : [cause, effect];
+    return { from, to, encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, known: i % 13 ? (edgesKnown ? 5 : 0) : null, mean: 0.95 - i * 0.0045,
+      low: i % 13 ? 0.9 - i * 0.0045 : null, high: i % 13 ? Math.min(1, 0.99 - i * 0.0045) : null, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null };
+  });
   const bare = encounters.map(({ kinds, truth, ...encounter }) => encounter);
   // The last code is so rare that it is not on the map.
   const mapped = codes.code.length - 1, onMap = value => codes.code.map((_, i) => i < mapped ? value(i) : null);
@@ -211,7 +213,7 @@ export function fixture({ many = 12, minCell = 11 } = {}) {
   ];
   const paper = [["gct", 0.5965, 0.0031], ["transformer", 0.5752, 0.0015], ["shallow", 0.5441, 0.0017]].flatMap(([model, value, deviation]) => [
     { group: 0, model, figure: "aucpr", value, deviation }, { group: 0, model, figure: "auroc", value: value + 0.3, deviation: 0.0013 }]);
-  return { report: { format: 2, program: "gct 0.1.0", made: { date: "2026-11-18", command: "gct report runs/gct runs/transformer" }, live: false, paper, min_cell: minCell, runs: made.map(each => each.run) }, matrices: made.map(each => each.matrices) };
+  return { report: { format: 3, program: "gct 0.1.0", made: { date: "2026-11-18", command: "gct report runs/gct runs/transformer" }, live: false, paper, min_cell: minCell, runs: made.map(each => each.run) }, matrices: made.map(each => each.matrices) };
 }
 
 /** What the server says of one encounter, from the same report. */

@@ -168,6 +168,10 @@ describe("the file", () => {
     const groups = page.locator("table.subgroups");
     assert.equal(await groups.locator("tr.group").count(), 2);
     assert.match(await groups.textContent(), /female2,500200.*0\.780/);
+    // How far a metric is from everybody else's; an interval that is not known is left out, and so is a gap.
+    const cells = row => groups.locator("tr", { has: page.locator(`bdi:text-is('${row}')`) }).locator("td").allTextContents();
+    assert.deepEqual((await cells("male")).slice(2, 4), ["0.7600.720 to 0.800gap 0.011−0.029 to 0.051", "0.4100.370 to 0.450"]);
+    assert.equal((await cells("female"))[3], "0.4100.370 to 0.450gap 0.020");
     assert.match(await groups.locator("tr", { hasText: "18-44" }).textContent(), /<11<11––/);
     // Another label has its own.
     await page.locator(".outcomes select").selectOption("readmission");
@@ -447,6 +451,27 @@ describe("the file", () => {
     assert.ok(lines.slice(1).every(line => line.startsWith(`"'=cmd()"`)), lines[1]);
   });
 
+  test("links of attention go from one code to another, and each way is a row", async t => {
+    const [run] = made.report.runs.filter(each => each.asks === "labels");
+    const page = await open(t, report(`#structure?run=${run.name}`));
+    const heads = await page.locator(".links-table th").allTextContents();
+    assert.deepEqual(heads, ["from", "to", "mean attention", "encounters"]);
+    const links = run.links.filter(link => link.encounters === null || link.encounters >= 10);
+    const inRows = place => page.locator(`.links-table tbody td:nth-child(${place}) bdi:last-child`).allTextContents();
+    // Hostile names, which are not shown as they are, are diagnoses.
+    const kindOf = code => run.codes.kind[run.codes.code.indexOf(code)] ?? 1;
+    await page.locator(".choice input[value='1']").check();
+    const [from, to] = [(await inRows(1)).map(kindOf), (await inRows(2)).map(kindOf)];
+    assert.deepEqual(from.map((kind, i) => kind + to[i]), from.map(() => 3));
+    assert.deepEqual([...new Set(from)].sort(), [1, 2], "diagnoses that give to treatments, and treatments that give to diagnoses");
+    const both = links.filter(link => Math.min(run.codes.kind[link.from], run.codes.kind[link.to]) === 1).length;
+    assert.match(await page.textContent(".pager"), new RegExp(`of ${both}`));
+    const saved = page.waitForEvent("download");
+    await page.getByText("Save as CSV").click();
+    const [heading] = readFileSync(await (await saved).path(), "utf8").replace("\ufeff", "").split("\r\n");
+    assert.equal(heading, '"from","from_description","to","to_description","mean_attention","low","high","encounters"');
+  });
+
   test("blocks of several models stand where their names are", async t => {
     const both = structuredClone(made.report);
     both.runs[3].structure = { ...both.runs[0].structure, blocks: ["block 1", "block 2", "block 3"] };
@@ -551,6 +576,14 @@ describe("the file", () => {
     await page.setViewportSize({ width: 700, height: 1000 });
     await fits(page);
     assert.ok((await page.pdf({ format: "A4" })).length > 10000);
+    // The graph of 150 codes is higher than a sheet of 297 mm, and is made smaller.
+    await page.goto(report("#encounters?run=gct&encounter=5&view=graph"));
+    await drawnGraph(page);
+    const height = () => page.evaluate(() => document.querySelector("svg.graph").getBoundingClientRect().height * 25.4 / 96);
+    assert.ok(await height() < 250);
+    await page.emulateMedia({ media: "screen" });
+    await drawnGraph(page);
+    assert.ok(await height() > 297);
   });
 
   test("500 encounters open quickly", async t => {

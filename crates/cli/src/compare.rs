@@ -158,15 +158,25 @@ fn text(comparison: &Comparison, task: &Question) -> String {
         count(u64::from(*replicates)),
         (2.0 / (f64::from(*replicates) + 1.0)).min(1.0)
     );
-    let tests = comparison.tests();
-    if tests > 1 {
-        text += &format!(
-            "These are {tests} differences: of so many, one in twenty would have p below 0.05 by chance. Name \
-             the one\nthat counts before you look, or hold each against {:.4} (Bonferroni).\n",
-            0.05 / tests as f64
-        );
+    text + &advice(comparison.tests(), *replicates)
+}
+
+/// How to read so many differences.
+fn advice(tests: usize, replicates: u32) -> String {
+    if tests < 2 {
+        return String::new();
     }
-    text
+    // With fewer, no p is as small.
+    let needed = 40 * tests - 1;
+    let more = match (replicates as usize) < needed {
+        true => format!(", which takes --bootstrap {needed} or more"),
+        false => String::new(),
+    };
+    format!(
+        "These are {tests} differences: of so many, one in twenty would have p below 0.05 by chance. Name the \
+         one\nthat counts before you look, or hold each against {:.4} (Bonferroni){more}.\n",
+        0.05 / tests as f64
+    )
 }
 
 fn table(

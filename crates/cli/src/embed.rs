@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::output::RowsFile;
 use crate::selection::{self, SelectionArguments};
-use crate::terminal::{self, count, refusal, visible};
+use crate::terminal::{self, counted, refusal, visible};
 
 /// Write embeddings of visits or of codes, as Parquet, CSV, JSON lines or for NumPy
 #[derive(Args)]
@@ -48,11 +48,11 @@ enum What {
 
 impl What {
     /// What the rows are, in the report.
-    fn name(self) -> &'static str {
+    fn names(self) -> [&'static str; 2] {
         match self {
-            What::Visits => "encounters",
-            What::Subjects => "subjects",
-            What::Codes => "codes",
+            What::Visits => ["encounter", "encounters"],
+            What::Subjects => ["subject", "subjects"],
+            What::Codes => ["code", "codes"],
         }
     }
 
@@ -103,8 +103,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         }
         return Ok(terminal::print_json(&report)?);
     }
-    let what = arguments.what.name();
-    let said = format!("vectors of {width} numbers for {} {what}\n{left_out}", count(written.rows));
+    let [one, several] = arguments.what.names();
+    let said = format!("vectors of {width} numbers for {}\n{left_out}", counted(written.rows, one, several));
     let text = match arguments.output.is_standard() {
         true => said,
         false => format!("{}: {said}", visible(arguments.output.out.display())),

@@ -11,22 +11,26 @@ use gct::run::Run;
 use serde_json::{Value, json};
 
 use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
-use crate::terminal::{self, count, percent, refusal, score, visible};
+use crate::terminal::{self, count, counted, percent, refusal, score, visible};
+
+/// Files of new encounters have no answers to compare with.
+const DATA: &str = "The dataset folder [default: the dataset that the run was trained on]";
 
 /// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
 ///
 /// Intervals are from a bootstrap over subjects. With several labels, metrics are of all of them together,
 /// then of each. The JSON also has operating points, the calibration curve and the decision curve of labels.
 #[derive(Args)]
+#[command(mut_arg("data", |data| data.value_name("DIR").help(DATA)))]
 #[command(after_help = "Examples:
   gct evaluate runs/gct
   gct evaluate runs/gct --thresholds 0.1,0.2        sensitivity, specificity, PPV, NPV and alerts
-  gct evaluate runs/gct --at sensitivity=0.8        at the threshold that has it on the validation split
-  gct evaluate runs/gct --by sex,age                in subgroups, and how far each is from everybody else
+  gct evaluate runs/gct --at sensitivity=0.8        the same at the threshold that reaches it on validation
+  gct evaluate runs/gct --by sex,age                subgroups, and the gap between each and all others
   gct evaluate runs/gct --by ward --table wards.csv
   gct evaluate runs/gct --split validation --json
-  gct evaluate runs/gct --data another-dataset      of the same source; codes that the run does not know are left out,
-                                                    and so are subjects that it learned from")]
+  gct evaluate runs/gct --data another-dataset      without the codes that the run does not know, and without
+                                                    the subjects that it learned from")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: SelectionArguments,
@@ -41,17 +45,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 200)]
     bootstrap: u32,
 
-    /// Print what happens at these probabilities, above which a label is predicted; without any, at 0.01,
-    /// 0.02, 0.05, 0.1, 0.2, 0.3 and 0.5
+    /// Print sensitivity, specificity, PPV, NPV and alerts at these thresholds: probabilities above which a
+    /// label is predicted; without a number, at 0.01, 0.02, 0.05, 0.1, 0.2, 0.3 and 0.5
     #[arg(long, value_name = "P,...", num_args = 0..=1, value_delimiter = ',')]
     thresholds: Option<Vec<f64>>,
 
-    /// Also at the threshold that reaches this on the validation split: sensitivity=S, specificity=S or ppv=S
-    /// from 0 to 1, alerts=N per 1,000; can be repeated
+    /// Print the same at a threshold chosen on the validation split: the one that reaches sensitivity=S,
+    /// specificity=S or ppv=S (0 to 1), or alerts=N per 1,000 encounters; can be repeated
     #[arg(long, value_name = "AIM")]
     at: Vec<String>,
 
-    /// Print the net benefit of acting on predictions, on all and on none
+    /// Print the net benefit of treating by the model, beside treating all and treating none
     #[arg(long)]
     net_benefit: bool,
 
@@ -63,8 +67,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "by")]
     table: Option<PathBuf>,
 
-    /// Leave out subgroups of fewer encounters, subjects, positives or negatives, and those that would give
-    /// them by subtraction [default: 11]
+    /// Leave out subgroups with fewer than N encounters, subjects, positives or negatives, and those that
+    /// would give one by subtraction; 0 leaves out none [default: 11]
     #[arg(long, value_name = "N", requires = "by")]
     min_cell: Option<u64>,
 
@@ -167,7 +171,7 @@ fn counts(question: &Question, counts: &Counts) -> String {
     let share = positives
         .map(|positives| format!(", of which {} {true_ones} ({})", count(positives), percent(prevalence)))
         .unwrap_or_default();
-    format!("{} {what} of {} subjects{share}\n", count(predictions), count(subjects))
+    format!("{} {what} of {}{share}\n", count(predictions), counted(subjects, "subject", "subjects"))
 }
 
 fn interval(estimate: &Estimate) -> String {

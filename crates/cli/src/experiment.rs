@@ -19,7 +19,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::explain::write;
-use crate::terminal::{self, count, refusal, score, visible};
+use crate::terminal::{self, count, counted, refusal, score, visible};
 
 /// Train every model of a table on every split, and put the metrics beside the paper's
 ///
@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     match &outcome.failed[..] {
         [] => Ok(()),
         failed => Err(refusal(
-            format!("{} trials failed: {}", failed.len(), failed.join(", ")),
+            format!("{} failed: {}", counted(failed.len() as u64, "trial", "trials"), failed.join(", ")),
             "the lines above say why; the same command tries them again",
         )),
     }
@@ -199,7 +199,8 @@ fn tables(experiments: &[Experiment], folder: &Path, outcome: Option<&Outcome>, 
         text += &format!("\ntables: {}\n", files.join(", "));
     }
     if let Some(Outcome { elsewhere: others @ 1.., .. }) = outcome {
-        text += &format!("{others} trials are being trained by other processes\n");
+        let others = counted(*others as u64, "trial is", "trials are");
+        text += &format!("{others} being trained by other processes\n");
     }
     Ok(terminal::print(&text)?)
 }
@@ -263,8 +264,8 @@ impl Display {
                 inside.bar = terminal::training(total, batch, self.quiet);
                 inside.steps = vec![0; trials.len()];
                 self.line(&format!(
-                    "{} trials to run, {side_by_side} side by side; {finished} finished before",
-                    trials.len()
+                    "{} to run, {side_by_side} side by side; {finished} finished before",
+                    counted(trials.len() as u64, "trial", "trials")
                 ));
                 inside.trials = trials;
             }

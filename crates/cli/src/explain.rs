@@ -32,7 +32,7 @@ use crate::{selection, terminal};
   gct explain runs/gct --encounter E17 --json
   gct explain runs/gct --encounter E17 --graph graph.svg --bars bars.svg --code D_199
   gct explain runs/gct --data new.jsonl                  the first of a file, as for `gct predict`
-  gct explain runs/gct --deletion                        how much rankings of codes are worth")]
+  gct explain runs/gct --deletion                        attribution, attention and chance compared")]
 pub(crate) struct Arguments {
     /// The run folder
     #[arg(value_name = "RUN")]
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE")]
     data: Option<PathBuf>,
 
-    /// Which encounter [default: the first of the test split, of another dataset, or of the file]
+    /// Which encounter [default: the first of the test split; of another dataset or a file, the first of all]
     #[arg(long, value_name = "ID")]
     encounter: Option<String>,
 
@@ -58,12 +58,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", conflicts_with = "json", value_parser = at_least_one)]
     top: Option<usize>,
 
-    /// Of each prediction, also leave out every two of the N strongest codes, from 2 to 20
+    /// For each prediction, also leave out every pair of its N strongest codes, from 2 to 20
     #[arg(long, value_name = "N", value_parser = paired)]
     pairs: Option<usize>,
 
-    /// Explain no encounter: leave out the 1 to 5 codes that attribution, attention and chance rank first, of
-    /// true answers with a probability of P or more [default: 0.9], and compare how much the answers change
+    /// Instead of explaining an encounter, compare rankings of codes: by how much true answers with a
+    /// probability of P or more [default: 0.9] change without the 1 to 5 codes that attribution, attention
+    /// and chance rank first
     #[arg(long, value_name = "P", num_args = 0..=1, require_equals = true, default_missing_value = "0.9")]
     #[arg(value_parser = probability)]
     #[arg(conflicts_with_all = ["encounter", "block", "top", "pairs", "graph", "bars", "force"])]

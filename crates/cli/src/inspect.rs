@@ -18,7 +18,7 @@ use crate::leaks::LeakArguments;
 use crate::terminal::{self, count, percent, score, visible};
 use crate::verify;
 
-/// Show what a dataset holds: the paper's Table 1, labels, histograms, the ceiling
+/// Show what a dataset holds: the paper's Table 1, labels, context, histograms, the best possible metrics
 ///
 /// Every row is checked.
 #[derive(Args)]
@@ -73,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     );
     text += &table_1(&statistics, findings.is_some());
     text += &labels(&statistics);
+    text += &context(&statistics);
     text += &structure(&statistics);
     for kind in shown(&statistics) {
         text += &histogram(kind, &statistics.codes[kind]);
@@ -115,6 +116,18 @@ fn labels(statistics: &Statistics) -> String {
         vec![label.name.clone(), count(label.positive), count(label.known), percent(label.prevalence())]
     });
     format!("\n{}", terminal::table(&["label", "positive", "known", "prevalence"], rows))
+}
+
+/// What is known of encounters beside codes of illness and care, if anything is.
+fn context(statistics: &Statistics) -> String {
+    if statistics.context.is_empty() {
+        return String::new();
+    }
+    let rows = statistics.context.iter().map(|of| {
+        let share = of.encounters as f64 / statistics.encounters as f64;
+        vec![of.name.clone(), count(of.codes), count(of.encounters), percent(Some(share))]
+    });
+    format!("\n{}", terminal::table(&["context", "codes", "encounters", "share"], rows))
 }
 
 fn structure(statistics: &Statistics) -> String {

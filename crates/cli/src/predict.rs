@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::explain::at_least_one;
 use crate::output::RowsFile;
 use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
-use crate::terminal::{self, count, refusal, visible};
+use crate::terminal::{self, counted, refusal, visible};
 
 /// Write the predictions of a run as Parquet, CSV or JSON lines
 #[derive(Args)]
@@ -138,13 +138,12 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         }
         return Ok(terminal::print_json(&report)?);
     }
-    let (rows, encounters) = (count(written.rows), count(written.encounters));
+    let rows = counted(written.rows, "row", "rows");
+    let encounters = counted(written.encounters, "encounter", "encounters");
+    let said = format!("{rows} for {encounters}\n{left_out}");
     let text = match arguments.output.is_standard() {
-        true => format!("{rows} rows for {encounters} encounters\n{left_out}"),
-        false => {
-            let out = visible(arguments.output.out.display());
-            format!("{out}: {rows} rows for {encounters} encounters\n{left_out}")
-        }
+        true => said,
+        false => format!("{}: {said}", visible(arguments.output.out.display())),
     };
     terminal::print_summary(&text, arguments.output.is_standard(), quiet)
 }

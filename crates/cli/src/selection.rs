@@ -14,7 +14,7 @@ use gct::run::Run;
 use gct::split::SplitPart;
 use serde_json::json;
 
-use crate::terminal::{self, count, refusal};
+use crate::terminal::{self, counted, refusal};
 
 #[derive(Args)]
 pub(crate) struct SelectionArguments {
@@ -22,9 +22,9 @@ pub(crate) struct SelectionArguments {
     #[arg(value_name = "RUN")]
     run: PathBuf,
 
-    /// The dataset folder; `gct predict` and `gct embed` also take a file of new encounters, or - for
-    /// standard input [default: the dataset that the run was trained on]
-    #[arg(long, value_name = "DIR")]
+    /// The dataset folder, a file of new encounters, or - for standard input [default: the dataset that the
+    /// run was trained on]
+    #[arg(long, value_name = "DIR|FILE")]
     data: Option<PathBuf>,
 
     /// Which encounters [default: test of the run's own dataset, all of any other]
@@ -151,16 +151,13 @@ pub(crate) fn unknown(run: &Run, met: &Met) -> String {
     for kind in CodeKind::ALL {
         let Unseen { codes, occurrences } = met.unknown[kind];
         if codes > 0 {
-            let (codes, times) = (count(codes), count(occurrences));
-            text += &format!(
-                "{codes} {} codes that the run does not know, left out {times} times\n",
-                kind.name()
-            );
+            let [one, several] = ["code", "codes"].map(|noun| format!("{} {noun}", kind.name()));
+            text += &unknown_codes(&counted(codes, &one, &several), occurrences);
         }
     }
     if met.without_codes > 0 {
-        let encounters = count(met.without_codes);
-        text += &format!("{encounters} encounters have no code that the run knows\n");
+        let encounters = counted(met.without_codes, "encounter has", "encounters have");
+        text += &format!("{encounters} no code that the run knows\n");
     }
     if !text.is_empty() && run.manifest().files.coding.is_none() {
         text += "codes were taken as they are: the run does not keep rollups and buckets\n";
@@ -205,22 +202,25 @@ pub(crate) fn estimate(run: &Run, dataset: &Dataset, which: Which) -> u64 {
 pub(crate) fn left_out(encounters: u64, unseen: Unseen, overlap: Overlap) -> String {
     let mut text = String::new();
     if overlap.encounters > 0 {
-        let (encounters, fate) =
-            (count(overlap.encounters), if overlap.included { "are included" } else { "are left out" });
-        text += &format!("{encounters} encounters of subjects that the run learned from {fate}\n");
+        let encounters = counted(overlap.encounters, "encounter", "encounters");
+        let are = if overlap.encounters == 1 { "is" } else { "are" };
+        let fate = if overlap.included { "included" } else { "left out" };
+        text += &format!("{encounters} of subjects that the run learned from {are} {fate}\n");
     }
     text += &overlap.warning().map(|warning| format!("warning: {warning}\n")).unwrap_or_default();
     if encounters > 0 {
-        text += &format!("{} encounters left out: they lack what the task needs\n", count(encounters));
+        let lacking = counted(encounters, "encounter lacks", "encounters lack");
+        text += &format!("{lacking} what the task needs: left out\n");
     }
     if unseen.codes > 0 {
-        text += &format!(
-            "{} codes that the run does not know, left out {} times\n",
-            count(unseen.codes),
-            count(unseen.occurrences)
-        );
+        text += &unknown_codes(&counted(unseen.codes, "code", "codes"), unseen.occurrences);
     }
     text
+}
+
+fn unknown_codes(codes: &str, occurrences: u64) -> String {
+    let times = counted(occurrences, "time", "times");
+    format!("{codes} that the run does not know, left out {times}\n")
 }
 
 /// A progress bar over the selected encounters.

@@ -7,8 +7,8 @@ use std::fmt;
 use gct::job::Job;
 use gct::synth;
 pub(crate) use gct_terminal::{
-    advance, count, counting, extend, flushed, percent, print, print_json, print_line, progress, score,
-    show_warnings, stop, table, visible,
+    advance, count, counted, counting, extend, flushed, percent, print, print_json, print_line, progress,
+    score, show_warnings, stop, table, visible,
 };
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 

@@ -18,7 +18,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::settings::{self, SettingsArguments, task_of};
-use crate::terminal::{self, count, refusal, score, visible};
+use crate::terminal::{self, count, counted, refusal, score, visible};
 
 /// Train a model on a task, by default with the paper's hyperparameters
 ///
@@ -133,10 +133,10 @@ fn report(out: &Path, settings: &Settings, outcome: &Outcome) -> String {
         }
         None => format!("validation {} was never defined", settings.task.chosen_by()),
     };
-    let (out, steps) = (visible(out.display()), count(outcome.step));
+    let out = visible(out.display());
     format!(
-        "{out}: {} steps of {} on {} in {:.0} s{early}\n{best}\nnext: gct evaluate {out}\n",
-        steps,
+        "{out}: {} of {} on {} in {:.0} s{early}\n{best}\nnext: gct evaluate {out}\n",
+        counted(outcome.step, "step", "steps"),
         settings.model.name(),
         visible(&settings.task),
         outcome.seconds

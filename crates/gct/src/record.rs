@@ -278,6 +278,14 @@ pub struct Code {
     pub count: u64,
 }
 
+impl Code {
+    /// The name and the value of a code of context: `sex` and `female` of `sex=female`. One without a value,
+    /// such as `smoker`, has `yes`.
+    pub(crate) fn name_and_value(&self) -> (&str, &str) {
+        self.code.split_once('=').unwrap_or((&self.code, "yes"))
+    }
+}
+
 /// The codes of each kind; a code's id is its position.
 pub type Vocabulary = PerKind<Vec<Code>>;
 

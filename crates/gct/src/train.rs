@@ -20,7 +20,7 @@ use crate::evaluate;
 use crate::files::{Overwrite, write_own};
 use crate::history::{History, Order, Window};
 use crate::infer::{Predictor, is_of_same_subject};
-use crate::job::Job;
+use crate::job::{Job, Stop};
 use crate::metric::Scores;
 use crate::model::{Config, Learner, Learning, Model, Moments, Observed, Strengths, TapeLearner};
 use crate::prior::{Counter, Prior};
@@ -116,7 +116,7 @@ impl Default for Execution<'_> {
 }
 
 /// Trains a model on a dataset, into a new run folder. Once it is to stop, it does so after the step that it
-/// is at.
+/// is at; the fit of a logistic regression is given up, and [`resume`] begins it again.
 ///
 /// # Errors
 /// If a setting makes no sense, the data lack what the task or the model needs, the folder is there already,
@@ -507,10 +507,15 @@ impl<'a> Session<'a> {
             job.tell(Event::Validated(self.validate_and_keep()?));
         }
         while !is_over(settings, &self.state) {
-            let loss = self.step()?;
-            job.tell(Event::Step { step: self.state.step, loss });
-            if settings.validates_after(self.state.step) {
-                job.tell(Event::Validated(self.validate_and_keep()?));
+            match self.step(job.stop()) {
+                // In the midst of a fit, which is as if it had not begun.
+                Err(Error::Interrupted) => {}
+                loss => {
+                    job.tell(Event::Step { step: self.state.step, loss: loss? });
+                    if settings.validates_after(self.state.step) {
+                        job.tell(Event::Validated(self.validate_and_keep()?));
+                    }
+                }
             }
             if job.stop().is_requested() && !is_over(settings, &self.state) {
                 self.checkpoint()?;
@@ -542,11 +547,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Learns from the next batch, or fits the next regression.
-    fn step(&mut self) -> Result<f64> {
+    /// Learns from the next batch, or fits the next regression, which alone can be interrupted.
+    fn step(&mut self, stop: &Stop) -> Result<f64> {
         let (settings, step) = (self.settings, self.state.step);
         let outcome = match &mut self.steps {
-            Steps::Fits(strengths) => strengths.step(step),
+            Steps::Fits(strengths) => strengths.step(step, stop)?,
             Steps::Batches(learner) => {
                 let examples = batch(settings, self.data, self.encoding, &mut self.order, step);
                 let learning = Learning {

@@ -79,7 +79,7 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
         }
         KeepSettings => "only --steps can change; for anything else train into another folder with --out",
         RestoreSettings => "put it back as it was, or train with other settings into another folder",
-        WaitForProcess => "wait until it has ended, or train into another folder with --out",
+        WaitForProcess => "wait until that has ended, or train into another folder with --out",
 
         Calibrate => "fit it again with `gct calibrate RUN`, or use the probabilities as they are with --raw",
         UseUncalibrated => "the run can be used as it is, with the probabilities of its model",

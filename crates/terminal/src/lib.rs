@@ -275,6 +275,11 @@ pub fn count(number: u64) -> String {
     groups.join(",")
 }
 
+/// A count with its noun: `1 step`, `2,000 steps`.
+pub fn counted(number: u64, one: &str, several: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { several })
+}
+
 /// 0.0331 as 3.31 %; undefined as a dash.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or("-".into(), |share| format!("{:.2} %", 100.0 * share))

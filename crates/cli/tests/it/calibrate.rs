@@ -185,7 +185,10 @@ fn a_run_that_is_being_trained_is_left_alone() {
     held.lock().unwrap();
     for line in ["calibrate run", "calibrate run --remove"] {
         let said = refusal(&home, line);
-        assert!(said.starts_with("error: run is being trained by another process"), "{said}");
+        assert!(
+            said.starts_with("error: run is being trained, tuned or calibrated by another process"),
+            "{said}"
+        );
     }
     assert!(!home.join("run/calibration.json").exists());
 }

@@ -119,7 +119,7 @@ Encounters, each rule applied to what those before it left:
 |  | encounters |
 | --- | ---: |
 | encounters of the source | hidden |
-| left out: too few diagnosis | hidden |
+| left out: too few diagnosis codes | hidden |
 | left out: too long | hidden |
 | encounters of the dataset | hidden |
 
@@ -156,7 +156,7 @@ Prevalence of mortality:
         str![[r#"
  (TRIPOD+AI 8a, 9b)
 
-- The data set no earlier moment: all codes of an encounter are given, so the prediction is made at its end.
+- The data have no earlier moment: all codes of an encounter are given, so the prediction is made at its end.
 - Codes recorded after the end of the encounter are left out.
 
 Known only after the encounter, and yet given: length_of_stay.
@@ -465,7 +465,7 @@ fn a_small_count_is_not_told_and_cannot_be_had() {
     assert!(shown.contains("| encounters of the source | 447 |"), "{shown}");
     assert!(hidden.contains("| left out: too long | hidden |"), "{hidden}");
     assert!(
-        hidden.contains("| left out: too few diagnosis | hidden |")
+        hidden.contains("| left out: too few diagnosis codes | hidden |")
             || hidden.contains("| encounters of the source | hidden |")
     );
     for title in ["Participants", "Outcome", "Sample size"] {

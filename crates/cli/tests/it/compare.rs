@@ -52,7 +52,7 @@ calibration error  [..]
 
 Intervals and p are of a paired bootstrap of 100 replicates over subjects; p is two-sided and at least 0.0198.
 These are 18 differences: of so many, one in twenty would have p below 0.05 by chance. Name the one
-that counts before you look, or hold each against 0.0028 (Bonferroni).
+that counts before you look, or hold each against 0.0028 (Bonferroni), which takes --bootstrap 719 or more.
 
 "#]]);
 }

@@ -105,7 +105,7 @@ new.csv: 6 rows for 6 encounters
     assert_eq!(printed, text);
     let printed = rows(home, "predict run --data - --out -", LINES);
     let first: serde_json::Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();
-    assert_eq!(first["encounter_id"], "e0");
+    assert_eq!((first.get("subject_id"), first["encounter_id"].as_str()), (Some(&json!(null)), Some("e0")));
     assert_eq!(first["predicted_boolean_probability"].to_string(), new[0].1);
     assert_eq!(first["boolean_value"], serde_json::Value::Null);
     // The same as events, and packed; the summary is on standard error.
@@ -146,6 +146,8 @@ fn vectors_and_explanations_too() {
         text.lines().skip(1).map(|row| row.splitn(3, ',').nth(2).unwrap().to_owned()).collect()
     };
     assert_eq!(vectors(&text)[..], vectors(&all)[..6]);
+    let printed = rows(home, "embed run --data - --out -", r#"{"id": "a", "diagnosis": ["E11.9"]}"#);
+    assert!(printed.starts_with(r#"{"subject_id":null,"encounter_id":"a","embedding":["#), "{printed}");
     let error = refusal(home, "embed run --data new.jsonl --out new.npy");
     assert!(error.contains("expected a .parquet, .csv or .jsonl file"), "{error}");
     let of_file = json(home, "explain run --data new.jsonl --encounter e2");
@@ -173,10 +175,10 @@ fn unknown_codes_are_counted_by_kind() {
     fs::write(home.join("new.jsonl"), lines).unwrap();
     gct(home, "predict run --data new.jsonl --out new.parquet").assert().success().stdout_eq(str![[r#"
 new.parquet: 2 rows for 2 encounters
-1 diagnosis codes that the run does not know, left out 2 times
+1 diagnosis code that the run does not know, left out 2 times
 2 treatment codes that the run does not know, left out 3 times
-1 lab codes that the run does not know, left out 1 times
-1 encounters have no code that the run knows
+1 lab code that the run does not know, left out 1 time
+1 encounter has no code that the run knows
 
 "#]]);
     let report = json(home, "predict run --data new.jsonl --out again.parquet");
@@ -216,7 +218,7 @@ fn unknown_codes_of_an_explanation_are_those_of_its_encounter() {
     }
     let assert = gct(home, "explain run --data new.jsonl --encounter c").assert().success();
     let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
-    assert_eq!(said, "1 lab codes that the run does not know, left out 1 times\n");
+    assert_eq!(said, "1 lab code that the run does not know, left out 1 time\n");
 }
 
 #[test]
@@ -224,8 +226,8 @@ fn a_run_without_buckets_takes_codes_as_they_are() {
     let (_guard, home) = trained("diagnosis_treatment");
     let lines = r#"{"diagnosis": ["D_1"], "treatment": ["T_3"], "lab": ["L_9", "other"]}"#;
     gct(&home, "predict run --data - --out -").stdin(lines).assert().success().stderr_eq(str![[r#"
-2 rows for 1 encounters
-1 lab codes that the run does not know, left out 1 times
+2 rows for 1 encounter
+1 lab code that the run does not know, left out 1 time
 codes were taken as they are: the run does not keep rollups and buckets
 
 "#]]);

@@ -191,8 +191,8 @@ fn small_cells_are_not_told() {
     let names = |of: &Value, index: &Value| of["codes"]["code"][index.as_u64().unwrap() as usize].clone();
     for link in run["links"].as_array().unwrap() {
         let same = |other: &&Value| {
-            names(&all["runs"][0], &other["cause"]) == names(run, &link["cause"])
-                && names(&all["runs"][0], &other["effect"]) == names(run, &link["effect"])
+            names(&all["runs"][0], &other["from"]) == names(run, &link["from"])
+                && names(&all["runs"][0], &other["to"]) == names(run, &link["to"])
         };
         let other = all["runs"][0]["links"].as_array().unwrap().iter().find(same).unwrap();
         assert_eq!(other["mean"], link["mean"]);

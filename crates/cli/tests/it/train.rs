@@ -212,7 +212,7 @@ fn logistic_regression_tells_which_c_it_chose() {
         gct(&home, "train --data data --task label:d1_m1 --model logistic --set model.c=[0.5] --out one");
     let text = text.assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("one: 1 steps of logistic on label:d1_m1"), "{text}");
+    assert!(text.contains("one: 1 step of logistic on label:d1_m1"), "{text}");
     assert!(text.contains(", at step 1 (C 0.5)\n"), "{text}");
 }
 

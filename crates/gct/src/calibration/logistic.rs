@@ -1,4 +1,7 @@
-//! A logistic regression on one number, with targets between 0 and 1.
+//! A logistic regression on one number, with targets between 0 and 1, to the last digits: a run keeps it.
+//!
+//! That of the calibration slope (`metric/calibration.rs`) is made for every replicate of a bootstrap: its
+//! targets are 0 and 1, an example counts as often as its subject is drawn, and it ends earlier.
 
 use crate::metric::log_loss;
 

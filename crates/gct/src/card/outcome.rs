@@ -134,7 +134,7 @@ pub(super) fn moment(preparation: &Preparation, with_prediction_time: Option<u64
         (Some(hours), _) => format!(
             "The prediction is made {hours} hours after the start of the encounter, from what was recorded by then."
         ),
-        (None, Some(0)) => "The data set no earlier moment: all codes of an encounter are given, so the prediction is \
+        (None, Some(0)) => "The data have no earlier moment: all codes of an encounter are given, so the prediction is \
                             made at its end."
             .into(),
         (None, Some(_)) => "Encounters have a prediction time, and what was recorded later was left out.".into(),

@@ -105,11 +105,8 @@ impl Preparation {
             "encounters" => counts.get("dropped"),
             _ => counts.get(&format!("{what}_dropped")),
         };
-        let rules: Vec<(String, Option<u64>)> = rules?
-            .as_object()?
-            .iter()
-            .map(|(rule, count)| (rule.replace('_', " "), count.as_u64()))
-            .collect();
+        let rules: Vec<(String, Option<u64>)> =
+            rules?.as_object()?.iter().map(|(rule, count)| (in_words(rule), count.as_u64())).collect();
         let kept = counts.get(&format!("{what}_kept"))?.as_u64();
         let cells: Vec<[u64; 1]> =
             rules.iter().map(|(_, count)| *count).chain([kept]).map(|count| [count.unwrap_or(0)]).collect();
@@ -173,6 +170,12 @@ fn without_ways(value: &Value) -> Option<toml::Value> {
 pub(super) fn name_of(path: &str) -> String {
     let name = Path::new(path).file_name().and_then(|name| name.to_str());
     name.filter(|_| Path::new(path).is_absolute() || path.contains("://")).unwrap_or(path).to_owned()
+}
+
+/// The name of a rule: `too_few_diagnosis` is of diagnosis codes.
+fn in_words(rule: &str) -> String {
+    let counts_codes = ["too_few_", "too_many_"].iter().any(|start| rule.starts_with(start));
+    rule.replace('_', " ") + if counts_codes { " codes" } else { "" }
 }
 
 #[cfg(test)]

@@ -260,10 +260,10 @@ pub enum Error {
         problem: String,
     },
 
-    /// Another process trains the same run.
-    #[error("{} is being trained by another process", path.display())]
+    /// Another process writes to the same run or tuning.
+    #[error("{} is being trained, tuned or calibrated by another process", path.display())]
     Busy {
-        /// The run.
+        /// Its folder.
         path: PathBuf,
     },
 

@@ -110,15 +110,10 @@ impl Groups {
     }
 }
 
-/// The name and the value of a code of context: `sex=female`.
-fn parts(code: &Code) -> (&str, &str) {
-    code.code.split_once('=').unwrap_or((&code.code, "yes"))
-}
-
 /// The names of context, each once, in the order of the vocabulary.
 fn names(context: &[Code]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in context.iter().map(parts) {
+    for (name, _) in context.iter().map(Code::name_and_value) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -130,7 +125,7 @@ fn names(context: &[Code]) -> Vec<&str> {
 fn of_context(name: &str, context: &[Code]) -> (Vec<String>, Members) {
     let mut groups: Vec<String> = Vec::new();
     let of = |code: &Code| {
-        let (of, value) = parts(code);
+        let (of, value) = code.name_and_value();
         (of == name).then(|| {
             groups.push(value.to_owned());
             groups.len() as u32 - 1

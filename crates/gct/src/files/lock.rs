@@ -1,4 +1,4 @@
-//! Locks that keep two processes from training the same run.
+//! Locks that keep two processes from writing to the same run.
 
 use std::fs::{self, File};
 use std::io;

@@ -8,11 +8,15 @@
 //! of the gradient is below 1e-6, they are as near to the best ones. A fit begins where the one before it
 //! ended, in the single precision of the model, so one that was resumed ends with the same bits. Every number
 //! is added up by one thread or in chunks of fixed sizes: the bits are those of any number of threads.
+//!
+//! A fit that is to stop does so in its midst and leaves the model as it found it.
 
 use gct_kernels::loss::{binary, counted};
 use rayon::prelude::*;
 
 use super::{Config, Model, Moments, Outcome};
+use crate::error::Result;
+use crate::job::Stop;
 
 /// Norm of the gradient of a fit that has converged.
 const TOLERANCE: f64 = 1e-6;
@@ -118,30 +122,37 @@ impl Strengths {
     }
 
     /// Fits all labels at the n-th C, and returns the loss that is left.
-    pub(crate) fn step(&mut self, number: u64) -> Outcome {
+    ///
+    /// # Errors
+    /// If it is to stop. Then the model has the weights of before.
+    pub(crate) fn step(&mut self, number: u64, stop: &Stop) -> Result<Outcome> {
         let Config::Logistic(config) = self.model.config() else {
             unreachable!("only logistic regression is fitted for several C")
         };
         let (c, labels) = (config.c[number as usize], self.model.width());
         let mut outcome = Outcome { prediction: 0.0, regularizer: 0.0 };
         let terms = self.observed.labels.iter().flatten().count().max(1);
+        let mut fitted = Vec::new();
         for label in 0..labels {
             let fit = Fit::new(&self.observed, label, labels, c, &self.positives);
             let start = self.model.weights().values().iter().skip(label).step_by(labels);
             let mut weights: Vec<f64> = start.map(|weight| f64::from(*weight)).collect();
-            if !fit.minimize(&mut weights) {
+            if !fit.minimize(&mut weights, stop)? {
                 log::warn!("the logistic regression with C {c} has not converged");
             }
             let penalty = penalty(&weights);
             outcome.regularizer += penalty;
             let loss = fit.value(&weights, &self.observed.logits(&weights)) - penalty;
             outcome.prediction += loss / c / terms as f64;
-            self.model.weights_mut().update(|values| {
-                let own = values.iter_mut().skip(label).step_by(labels);
-                own.zip(&weights).for_each(|(value, weight)| *value = *weight as f32);
-            });
+            fitted.push(weights);
         }
-        outcome
+        self.model.weights_mut().update(|values| {
+            for (label, weights) in fitted.iter().enumerate() {
+                let own = values.iter_mut().skip(label).step_by(labels);
+                own.zip(weights).for_each(|(value, weight)| *value = *weight as f32);
+            }
+        });
+        Ok(outcome)
     }
 
     pub(crate) fn model(&self) -> &Model<f32> {
@@ -174,7 +185,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Moves the weights to where the objective is least, and returns whether they are there.
-    fn minimize(&self, weights: &mut [f64]) -> bool {
+    fn minimize(&self, weights: &mut [f64], stop: &Stop) -> Result<bool> {
         let total: f64 = self.counts.iter().sum();
         let mut logits = self.observed.logits(weights);
         let mut value = self.value(weights, &logits);
@@ -183,20 +194,20 @@ impl<'a> Fit<'a> {
             let gradient = self.penalized(self.observed.sums(&slopes), weights);
             let length = dot(&gradient, &gradient).sqrt();
             if length <= TOLERANCE.max(ROUNDING * total) {
-                return true;
+                return Ok(true);
             }
             let precision = (length / (1.0 + total)).sqrt().min(0.1);
-            let direction = self.direction(&gradient, &bends, precision * length);
+            let direction = self.direction(&gradient, &bends, precision * length, stop)?;
             let along = self.observed.logits(&direction);
             let promised = dot(&gradient, &direction);
             let Some(step) = self.step(weights, &logits, &direction, &along, value, promised) else {
-                return false;
+                return Ok(false);
             };
             add(step, &direction, weights);
             add(step, &along, &mut logits);
             value = self.value(weights, &logits);
         }
-        false
+        Ok(false)
     }
 
     /// C times the loss, and the penalty.
@@ -230,7 +241,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Where Newton's step leads: the solution of H x = -gradient, to a residual of this norm.
-    fn direction(&self, gradient: &[f64], bends: &[f64], goal: f64) -> Vec<f64> {
+    fn direction(&self, gradient: &[f64], bends: &[f64], goal: f64, stop: &Stop) -> Result<Vec<f64>> {
         let ones = vec![1.0; gradient.len()];
         let diagonal = self.penalized(self.observed.sums(bends), &ones);
         let divided = |residual: &[f64]| -> Vec<f64> {
@@ -245,6 +256,7 @@ impl<'a> Fit<'a> {
         let mut towards = divided(&residual);
         let mut product = dot(&residual, &towards);
         for _ in 0..MOST_ROUNDS {
+            stop.check()?;
             let image = self.times_hessian(&towards, bends);
             let bend = dot(&towards, &image);
             if bend <= 0.0 {
@@ -262,7 +274,7 @@ impl<'a> Fit<'a> {
             towards.iter_mut().zip(&scaled).for_each(|(towards, scaled)| *towards = scaled + kept * *towards);
             product = next;
         }
-        solution
+        Ok(solution)
     }
 
     fn times_hessian(&self, vector: &[f64], bends: &[f64]) -> Vec<f64> {
@@ -314,8 +326,11 @@ fn add(times: f64, vector: &[f64], to: &mut [f64]) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::batch::EmbeddingRows;
+    use crate::error::Error;
     use crate::model::LogisticConfig;
     use crate::question::HeadConfig;
     use crate::record::PerKind;
@@ -370,7 +385,8 @@ mod tests {
             for label in [0, 1] {
                 let mut weights = vec![0.0; ROWS];
                 let positives = if positive == 1.0 { vec![] } else { vec![positive; 2] };
-                assert!(Fit::new(&all, label, 2, c, &positives).minimize(&mut weights));
+                let fit = Fit::new(&all, label, 2, c, &positives);
+                assert!(fit.minimize(&mut weights, &Stop::new()).unwrap());
                 let gradient = gradient(&weights, label, c, positive);
                 assert!(gradient.iter().all(|slope| slope.abs() < 2e-6), "{c} {positive}: {gradient:?}");
                 assert!(weights[1..].iter().any(|weight| weight.abs() > 1e-4));
@@ -382,8 +398,9 @@ mod tests {
     #[test]
     fn a_fit_does_not_depend_on_those_before_it() {
         let (mut path, mut alone) = (strengths(&[1e-3, 0.1, 10.0], &[]), strengths(&[10.0], &[]));
-        let last = (0..3).map(|number| path.step(number)).last().unwrap();
-        let only = alone.step(0);
+        let stop = Stop::new();
+        let last = (0..3).map(|number| path.step(number, &stop).unwrap()).last().unwrap();
+        let only = alone.step(0, &stop).unwrap();
         assert!((last.prediction - only.prediction).abs() < 1e-7, "{last:?} {only:?}");
         for (a, b) in path.model().weights().values().iter().zip(alone.model().weights().values()) {
             assert!((a - b).abs() < 2e-6, "{a} {b}");
@@ -395,17 +412,49 @@ mod tests {
         let fit = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut path = strengths(&[0.01, 1.0], &[2.0, 3.0]);
-            let outcomes = pool.install(|| [path.step(0), path.step(1)]);
+            let outcomes = pool.install(|| [0, 1].map(|number| path.step(number, &Stop::new()).unwrap()));
             (outcomes, path.model().weights().values().to_vec())
         };
         assert!(fit(1) == fit(3));
     }
 
     #[test]
+    fn a_fit_that_is_stopped_is_as_if_it_had_not_begun() {
+        let weights = |of: &Strengths| of.model().weights().values().to_vec();
+        let mut whole = strengths(&[0.01, 1.0], &[]);
+        let outcomes = [0, 1].map(|number| whole.step(number, &Stop::new()).unwrap());
+        let mut path = strengths(&[0.01, 1.0], &[]);
+        path.step(0, &Stop::new()).unwrap();
+        let (before, stop) = (weights(&path), Stop::new());
+        stop.request();
+        assert!(matches!(path.step(1, &stop), Err(Error::Interrupted)));
+        // After any time: some of these are in the midst of it.
+        for wait in (0..2000).step_by(100) {
+            let stop = Stop::new();
+            let ended = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_micros(wait));
+                    stop.request();
+                });
+                path.step(1, &stop)
+            });
+            if ended.is_ok() {
+                break;
+            }
+            assert!(weights(&path) == before, "stopped after {wait} microseconds");
+        }
+        if weights(&path) == before {
+            assert_eq!(path.step(1, &Stop::new()).unwrap(), outcomes[1]);
+        }
+        assert!(weights(&path) == weights(&whole));
+    }
+
+    #[test]
     fn a_label_without_positives_still_has_a_fit() {
         let all: Vec<_> = encounters(50).into_iter().map(|(rows, _)| (rows, vec![Some(false)])).collect();
         let mut weights = vec![0.0; ROWS];
-        assert!(Fit::new(&observed(&all), 0, 1, 1.0, &[]).minimize(&mut weights));
+        let observed = observed(&all);
+        assert!(Fit::new(&observed, 0, 1, 1.0, &[]).minimize(&mut weights, &Stop::new()).unwrap());
         assert!(weights[0] < -10.0 && weights[0].is_finite(), "{weights:?}");
     }
 }

@@ -99,7 +99,7 @@ pub fn embed<'a>(
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     let file = VectorFile::create(out, rows, run.settings().width())?;
-    let (mut written, file) = write((&predictor, embedded), &mut reader, file, job)?;
+    let (mut written, file) = write((&predictor, embedded), &mut reader, file, false, job)?;
     file.finish()?;
     written.unseen = reader.unseen();
     Ok(written)
@@ -126,28 +126,29 @@ pub fn embed_incoming<'a>(
         return Err(Error::setting("out", out.path.display(), allowed));
     }
     let file = VectorFile::create(out, 0, run.settings().width())?;
-    let (mut written, file) = write((&predictor, embedded), &mut incoming, file, job)?;
+    let (mut written, file) = write((&predictor, embedded), &mut incoming, file, true, job)?;
     incoming.check()?;
     file.finish()?;
     written.add(incoming.met());
     Ok(written)
 }
 
-/// Writes the vectors of encounters to a file that is still to be finished.
+/// Writes the vectors of encounters to a file that is still to be finished. New ones need not have a subject.
 fn write<'a>(
     (predictor, embedded): (&Predictor<'_>, Embedded),
     encounters: &mut (impl Iterator<Item = Result<Encounter>> + Send),
     mut file: VectorFile<'a>,
+    are_new: bool,
     job: &Job<'_, u64>,
 ) -> Result<(Written, VectorFile<'a>)> {
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.
-    file.write(names(&[]), std::iter::empty())?;
+    file.write(names(&[], are_new), std::iter::empty())?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
     written.left_out = in_rounds(predictor, encounters, can_ask, |samples| {
         let of = embedded.of(samples);
         let vectors = embedded.vectors(predictor, &of)?;
-        file.write(names(&of), vectors.iter().map(Vec::as_slice))?;
+        file.write(names(&of, are_new), vectors.iter().map(Vec::as_slice))?;
         written.rows += of.len() as u64;
         written.encounters += samples.len() as u64;
         job.advance(written.encounters)
@@ -155,14 +156,12 @@ fn write<'a>(
     Ok((written, file))
 }
 
-fn names(samples: &[Sample<'_>]) -> Vec<(&'static str, ArrayRef, bool)> {
-    let text = |of: fn(&Encounter) -> &str| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(samples.iter().map(|sample| of(sample.encounter()))))
-    };
-    vec![
-        ("subject_id", text(|encounter| encounter.subject.as_str()), false),
-        ("encounter_id", text(|encounter| encounter.id.as_str()), false),
-    ]
+fn names(samples: &[Sample<'_>], are_new: bool) -> Vec<(&'static str, ArrayRef, bool)> {
+    let encounters = || samples.iter().map(Sample::encounter);
+    let subjects = encounters().map(|encounter| Some(encounter.subject.as_str()));
+    let subjects: StringArray = subjects.map(|id| id.filter(|id| !are_new || !id.is_empty())).collect();
+    let ids = StringArray::from_iter_values(encounters().map(|encounter| encounter.id.as_str()));
+    vec![("subject_id", Arc::new(subjects), are_new), ("encounter_id", Arc::new(ids), false)]
 }
 
 /// Writes the vector of every code.

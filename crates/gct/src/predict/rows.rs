@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{DataType, Schema};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray};
+use arrow_schema::{DataType, Field, Schema};
 use chrono::DateTime;
 
 use crate::dataset::TableFile;
@@ -111,6 +111,21 @@ impl RowFile {
             }
         }
     }
+}
+
+/// The same rows, in which an empty `subject_id` is missing: new patients need not have one.
+pub(super) fn with_missing_subjects(rows: RecordBatch) -> RecordBatch {
+    let schema = rows.schema();
+    let column = |(field, column): (&Arc<Field>, &ArrayRef)| -> (String, ArrayRef, bool) {
+        if field.name() != "subject_id" {
+            return (field.name().clone(), column.clone(), field.is_nullable());
+        }
+        let subjects = column.as_string::<i32>().iter();
+        let known: StringArray = subjects.map(|subject| subject.filter(|id| !id.is_empty())).collect();
+        (field.name().clone(), Arc::new(known), true)
+    };
+    let columns = schema.fields().iter().zip(rows.columns()).map(column);
+    RecordBatch::try_from_iter_with_nullable(columns).expect("the columns of a table are of one length")
 }
 
 /// The names of columns; a list of n numbers has n of them.
@@ -234,9 +249,8 @@ pub fn check_format(path: &Path, format: Format) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use arrow_array::{
-        BooleanArray, FixedSizeListArray, Float32Array, Float64Array, StringArray, TimestampMicrosecondArray,
+        BooleanArray, FixedSizeListArray, Float32Array, Float64Array, TimestampMicrosecondArray,
     };
-    use arrow_schema::Field;
 
     use super::*;
 
@@ -264,6 +278,15 @@ mod tests {
         file.write(&rows()).unwrap();
         file.finish().unwrap();
         std::fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn an_empty_subject_is_missing() {
+        let text = |ids: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(ids.to_vec())) };
+        let columns = [("subject_id", text(["", "s"]), false), ("encounter_id", text(["", "e"]), false)];
+        let rows = with_missing_subjects(RecordBatch::try_from_iter_with_nullable(columns).unwrap());
+        assert_eq!((rows.column(0).is_null(0), rows.column(0).is_null(1)), (true, false));
+        assert_eq!((rows.column(1).null_count(), rows.schema().field(1).is_nullable()), (0, false));
     }
 
     #[test]

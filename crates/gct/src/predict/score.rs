@@ -15,7 +15,7 @@
 use arrow_array::RecordBatch;
 
 use super::attribution::Asked;
-use super::rows::{RowFile, Target};
+use super::rows::{RowFile, Target, with_missing_subjects};
 use super::why::WhyColumn;
 use super::{Explainer, Written};
 use crate::dataset::Dataset;
@@ -58,7 +58,8 @@ pub fn score<'a>(
     if run.settings().task.has_answers(dataset.manifest()) {
         reader = reader.testing(run, dataset, training)?.of_labels();
     }
-    let (mut written, file) = write(run, &predictor, &mut reader, options, &out.into(), job)?;
+    let as_they_are = |rows: RecordBatch| rows;
+    let (mut written, file) = write(run, &predictor, &mut reader, options, &out.into(), as_they_are, job)?;
     written.overlap = reader.overlap()?;
     file.finish()?;
     written.unseen = reader.unseen();
@@ -83,20 +84,23 @@ pub fn score_incoming<'a>(
     if options.meds {
         return Err(Error::NotMeds { problem: "encounters that are in no dataset have no known label" });
     }
-    let (mut written, file) = write(run, &predictor, &mut incoming, options, &out.into(), job)?;
+    let out = out.into();
+    let (mut written, file) =
+        write(run, &predictor, &mut incoming, options, &out, with_missing_subjects, job)?;
     incoming.check()?;
     file.finish()?;
     written.add(incoming.met());
     Ok(written)
 }
 
-/// Writes the rows of encounters to a file that is still to be finished.
+/// Writes the rows of encounters, as `shape` makes them, to a file that is still to be finished.
 fn write(
     run: &Run,
     predictor: &Predictor<'_>,
     encounters: &mut (impl Iterator<Item = Result<Encounter>> + Send),
     options: TableOptions,
     out: &Target<'_>,
+    shape: impl Fn(RecordBatch) -> RecordBatch + Sync,
     job: &Job<'_, u64>,
 ) -> Result<(Written, RowFile)> {
     let is_complete = |encounter: &Encounter| !options.meds || encounter.labels.iter().all(Option::is_some);
@@ -105,7 +109,7 @@ fn write(
         0 => None,
         strongest => Some(WhyColumn::new(Explainer::new(run)?, strongest)),
     };
-    let mut file = RowFile::create(out, &with_reasons(&mut why, table.take()).schema())?;
+    let mut file = RowFile::create(out, &with_reasons(&mut why, shape(table.take())).schema())?;
     let mut written = Written::default();
     written.left_out = in_rounds(
         predictor,
@@ -125,7 +129,7 @@ fn write(
                 let before = written.encounters;
                 why.add(&asked.collect::<Vec<_>>(), job.stop(), |done| job.tell(before + done as u64))?;
             }
-            let batch = with_reasons(&mut why, table.take());
+            let batch = with_reasons(&mut why, shape(table.take()));
             file.write(&batch)?;
             written.rows += batch.num_rows() as u64;
             written.encounters += samples.len() as u64;

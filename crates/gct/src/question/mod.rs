@@ -46,7 +46,7 @@ pub use labels::Labels;
 pub(crate) use measured::{Asked, Chosen};
 pub use measured::{Counts, Decisions, Details, LabelScores};
 pub use subgroups::Subgroup;
-pub(crate) use subgroups::{By, NOT_RECORDED};
+pub(crate) use subgroups::{By, NOT_RECORDED, gaps};
 pub(crate) use table::Table;
 pub use table::TableOptions;
 pub(crate) use tally::{Replicates, Tally};

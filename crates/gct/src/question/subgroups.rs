@@ -1,5 +1,6 @@
 //! How a model does on subgroups, and how far that is from how it does on everybody else.
 
+use itertools::Itertools;
 use serde::{Serialize, Serializer};
 
 use super::measured::{Asked, Counts};
@@ -52,7 +53,7 @@ const NO_POSITIVES: &str = "no positives: what needs both classes is undefined";
 const NO_NEGATIVES: &str = "no negatives: what needs both classes is undefined";
 
 /// The gap of a metric has `_gap` after its name.
-fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok, S::Error> {
     let entries = gaps.0.iter().flat_map(|(name, gap)| {
         [
             (format!("{name}_gap"), serde_json::json!(gap.value)),
@@ -62,21 +63,24 @@ fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.collect_map(entries)
 }
 
-/// Every answer, with the subgroups of its encounter.
+/// Every answer, with the subgroups of its encounter. 20,000 synthetic encounters of graph reconstruction
+/// take 250 MB more than without subgroups.
 #[derive(Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// Of each encounter: its subject, and its group by each way to group.
+    /// Of each encounter: its subject, its group by each way to group and, of a guess, the loss.
     subjects: Vec<u32>,
     groups: Vec<u32>,
+    losses: Vec<f64>,
 }
 
-/// A logit and the truth; of a guess, its loss and whether it is right.
+/// A logit and the truth; of a guess, whether it is right. In 12 bytes: graph reconstruction has hundreds of
+/// each encounter.
 #[derive(Clone, Copy)]
 struct Row {
-    value: f64,
-    series: u32,
+    logit: f32,
     encounter: u32,
+    series: u16,
     truth: bool,
 }
 
@@ -90,10 +94,17 @@ impl Rows {
     }
 
     /// Adds an answer about the last encounter.
-    pub(super) fn add(&mut self, series: usize, value: f64, truth: bool) {
+    pub(super) fn add(&mut self, series: usize, logit: f32, truth: bool) {
         if let Some(encounter) = self.subjects.len().checked_sub(1) {
-            self.rows.push(Row { value, series: series as u32, encounter: encounter as u32, truth });
+            let series = u16::try_from(series).expect("a model has no 65,536 labels");
+            self.rows.push(Row { logit, encounter: encounter as u32, series, truth });
         }
+    }
+
+    /// Adds the one guess about the last encounter.
+    pub(super) fn add_guess(&mut self, loss: f64, is_right: bool) {
+        self.add(0, f32::NAN, is_right);
+        self.losses.extend((!self.subjects.is_empty()).then_some(loss));
     }
 
     /// The subgroups over all series, then over each where there are several.
@@ -122,7 +133,7 @@ impl Rows {
             }
             let told = told(&cells, asked.min_cell);
             for (number, found) in found.iter_mut().enumerate() {
-                let series = number.checked_sub(1).map(|series| series as u32);
+                let series = number.checked_sub(1).map(|series| series as u16);
                 found.extend(grouped.of_series(of, series, number, &cells, &told));
             }
         }
@@ -146,7 +157,7 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
         }
     }
 
-    fn rows_of(&self, group: usize, series: Option<u32>) -> impl Iterator<Item = &Row> {
+    fn rows_of(&self, group: usize, series: Option<u16>) -> impl Iterator<Item = &Row> {
         let is =
             move |row: &&Row| (self.group)(row) == group && series.is_none_or(|series| series == row.series);
         self.rows.rows.iter().filter(is)
@@ -154,8 +165,8 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
 
     /// What must not be small of a group: encounters, subjects, and the positives and negatives of labels.
     fn cells(&self, group: usize, several: usize) -> Vec<u64> {
-        let all_and_each = std::iter::once(None).chain((0..several as u32).map(Some));
-        let of = |series: Option<u32>| {
+        let all_and_each = std::iter::once(None).chain((0..several as u16).map(Some));
+        let of = |series: Option<u16>| {
             let rows = || self.rows_of(group, series);
             let positives = rows().filter(|row| row.truth).count() as u64;
             let classes = self.are_labels().then(|| [positives, rows().count() as u64 - positives]);
@@ -168,15 +179,13 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
     }
 
     /// Encounters with an answer; those of an encounter follow each other.
-    fn encounters(&self, group: usize, series: Option<u32>) -> u64 {
-        let mut encounters: Vec<u32> = self.rows_of(group, series).map(|row| row.encounter).collect();
-        encounters.dedup();
-        encounters.len() as u64
+    fn encounters(&self, group: usize, series: Option<u16>) -> u64 {
+        self.rows_of(group, series).map(|row| row.encounter).dedup().count() as u64
     }
 
-    fn subjects(&self, group: usize, series: Option<u32>) -> u64 {
+    fn subjects(&self, group: usize, series: Option<u16>) -> u64 {
         let subject = |row: &Row| self.rows.subjects[row.encounter as usize];
-        let mut subjects: Vec<u32> = self.rows_of(group, series).map(subject).collect();
+        let mut subjects: Vec<u32> = self.rows_of(group, series).map(subject).dedup().collect();
         subjects.sort_unstable();
         subjects.dedup();
         subjects.len() as u64
@@ -186,14 +195,14 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
     fn of_series(
         &self,
         by: &By,
-        series: Option<u32>,
+        series: Option<u16>,
         number: usize,
         cells: &[Vec<u64>],
         told: &[bool],
     ) -> Vec<Subgroup> {
         let of_series = |row: &&Row| series.is_none_or(|series| series == row.series);
         let subjects = self.rows.rows.iter().filter(of_series);
-        let subjects = subjects.map(|row| self.rows.subjects[row.encounter as usize]).collect();
+        let subjects = subjects.map(|row| self.rows.subjects[row.encounter as usize]).dedup().collect();
         let draws = Draws::new(self.asked.bootstrap, subjects);
         let there = (0..by.groups.len()).filter(|group| cells[*group][0] > 0);
         there
@@ -212,7 +221,7 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
         &self,
         named: Subgroup,
         group: usize,
-        series: Option<u32>,
+        series: Option<u16>,
         number: usize,
         draws: &Draws,
     ) -> Subgroup {
@@ -243,7 +252,7 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
         }
     }
 
-    fn counts(&self, sorted: &Sorted, group: usize, series: Option<u32>) -> Counts {
+    fn counts(&self, sorted: &Sorted, group: usize, series: Option<u16>) -> Counts {
         match self.question {
             Question::Edges | Question::Labels(_) => Counts::of(sorted),
             Question::HiddenDiagnosis => {
@@ -262,12 +271,13 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
         match self.question {
             Question::Edges | Question::Labels(_) => {
                 let mut binary = Binary::default();
-                rows.for_each(|row| binary.add(row.value as f32, row.truth, subject(row)));
+                rows.for_each(|row| binary.add(row.logit, row.truth, subject(row)));
                 binary.replicated(self.are_labels(), draws)
             }
             Question::HiddenDiagnosis => {
                 let mut guesses = hidden_diagnosis::Tally::default();
-                rows.for_each(|row| guesses.add(row.truth, row.value, subject(row)));
+                let loss = |row: &Row| self.rows.losses[row.encounter as usize];
+                rows.for_each(|row| guesses.add(row.truth, loss(row), subject(row)));
                 (guesses.replicated(draws), Sorted::default())
             }
         }
@@ -294,6 +304,11 @@ fn told(cells: &[Vec<u64>], min_cell: u64) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_takes_12_bytes() {
+        assert_eq!(size_of::<Row>(), 12);
+    }
 
     #[test]
     fn small_groups_are_not_told_nor_what_gives_them_by_subtraction() {

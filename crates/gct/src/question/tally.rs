@@ -106,7 +106,7 @@ impl Tally {
             Question::Edges | Question::Labels(_) => {
                 self.question.each_outcome(sample, logits, |series, logit, truth| {
                     self.all.add(logit, truth, subject);
-                    self.rows.add(series, logit.into(), truth);
+                    self.rows.add(series, logit, truth);
                     if let Some((_, series)) = self.series.get_mut(series) {
                         series.add(logit, truth, subject);
                     }
@@ -115,7 +115,7 @@ impl Tally {
             Question::HiddenDiagnosis => {
                 let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
                 self.guesses.add(is_right, loss, subject);
-                self.rows.add(0, loss, is_right);
+                self.rows.add_guess(loss, is_right);
             }
         }
     }
@@ -175,9 +175,7 @@ impl Tally {
     /// # Errors
     /// If subgroups make no sense.
     pub(crate) fn finish(self, asked: &Asked<'_>, by: &[By]) -> Result<(Scores, Details, Vec<LabelScores>)> {
-        let mut subgroups = self.rows.subgroups(&self.question, asked, by)?.into_iter();
-        let mut of_next = || subgroups.next().unwrap_or_default();
-        let (scores, details) = match &self.question {
+        let (scores, mut details) = match &self.question {
             Question::Edges | Question::Labels(_) => of_binary(self.all, &self.question, asked, 0),
             Question::HiddenDiagnosis => {
                 let (predictions, subjects) = (self.encounters, self.subjects.len() as u64);
@@ -185,12 +183,18 @@ impl Tally {
                 (self.guesses.scores(&asked.bootstrap), Details { counts, ..Details::default() })
             }
         };
-        let details = Details { subgroups: of_next(), ..details };
         let label = |(at, (name, series)): (usize, (String, Binary))| {
             let (scores, details) = of_binary(series, &self.question, asked, at + 1);
-            LabelScores { name, scores, details: Details { subgroups: of_next(), ..details } }
+            LabelScores { name, scores, details }
         };
-        Ok((scores, details, self.series.into_iter().enumerate().map(label).collect()))
+        let mut labels: Vec<LabelScores> = self.series.into_iter().enumerate().map(label).collect();
+        // Last, when what was kept for the others is gone.
+        let mut subgroups = self.rows.subgroups(&self.question, asked, by)?.into_iter();
+        details.subgroups = subgroups.next().unwrap_or_default();
+        for (label, subgroups) in labels.iter_mut().zip(subgroups) {
+            label.details.subgroups = subgroups;
+        }
+        Ok((scores, details, labels))
     }
 
     /// The threshold that each aim chooses: over all labels, then for each where there are several.

@@ -56,10 +56,10 @@ impl Told {
     /// encounters lack it.
     pub(super) fn links(&self, links: Vec<CodeLink>, asked: u64) -> Vec<CodeLink> {
         let link = |link: CodeLink| {
-            let (cause, effect) = (self.indices[link.cause]?, self.indices[link.effect]?);
-            let wholes = [self.counts[cause], self.counts[effect], asked];
+            let (from, to) = (self.indices[link.from]?, self.indices[link.to]?);
+            let wholes = [self.counts[from], self.counts[to], asked];
             let is_told = |all: &u64| cells::is_told(link.encounters, *all, self.min_cell);
-            wholes.iter().all(is_told).then_some(CodeLink { cause, effect, ..link })
+            wholes.iter().all(is_told).then_some(CodeLink { from, to, ..link })
         };
         links.into_iter().filter_map(link).collect()
     }

@@ -111,10 +111,9 @@ impl<'a> Gathering<'a> {
             self.layers = layers.iter().map(named).collect();
         }
         if let Some(last) = layers.last() {
-            let strengths = |i: usize, j: usize| [(i, j), (j, i)].map(|(i, j)| last.matrix[i * nodes + j]);
             let code_index = |kind, id| self.explainer.code_index(kind, id);
             // Of a diagnosis that the model did not see it says nothing.
-            self.links.add(encounter, hidden_node(sample), adjacency.as_deref(), strengths, code_index);
+            self.links.add(encounter, hidden_node(sample), adjacency.as_deref(), last, code_index);
         }
         self.encounters += 1;
         let candidate = self.candidate(sample, logits);

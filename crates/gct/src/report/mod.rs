@@ -48,7 +48,7 @@ use crate::sample::OwnedSample;
 use crate::split::SplitPart;
 
 /// The version of the shape that the page reads.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A run with encounters to look at.
 pub struct Looked<'a> {

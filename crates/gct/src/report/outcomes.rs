@@ -7,7 +7,7 @@ use super::NamedCurves;
 use crate::cells;
 use crate::evaluate::{Details, Evaluation, LabelScores};
 use crate::metric::{Above, Calibration, NetBenefit, OperatingPoint, Scores};
-use crate::question::Question;
+use crate::question::{Question, gaps};
 
 /// What a label's probabilities are good for.
 #[derive(Debug, Clone, Serialize)]
@@ -34,6 +34,9 @@ pub(super) struct Group {
     positives: Option<u64>,
     #[serde(flatten)]
     scores: Scores,
+    /// How far metrics are from those of all other encounters.
+    #[serde(flatten, serialize_with = "gaps")]
+    gaps: Scores,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
@@ -137,8 +140,10 @@ pub(super) fn of_card(
 pub(super) fn subgroups(question: &Question, evaluation: &Evaluation, min_cell: u64) -> Vec<Group> {
     let of_label = |(label, details): (String, &Details)| {
         let group = move |of: &crate::evaluate::Subgroup| {
-            let mut scores = of.scores.clone();
-            scores.0.retain(|(name, _)| min_cell <= 1 || *name != "accuracy");
+            let [mut scores, mut gaps] = [&of.scores, &of.gaps].map(Clone::clone);
+            for metrics in [&mut scores, &mut gaps] {
+                metrics.0.retain(|(name, _)| min_cell <= 1 || *name != "accuracy");
+            }
             let chosen = of.thresholds.iter().find(|point| point.chosen_for.is_some());
             scores.0.extend(chosen.filter(|_| min_cell <= 1).iter().flat_map(|point| &point.scores.0));
             Group {
@@ -148,6 +153,7 @@ pub(super) fn subgroups(question: &Question, evaluation: &Evaluation, min_cell: 
                 encounters: of.encounters,
                 positives: of.counts.and_then(|counts| counts.positives),
                 scores,
+                gaps,
                 note: of.note,
             }
         };

@@ -96,6 +96,28 @@ fn a_run_that_was_stopped_ends_like_one_that_was_not() {
     }
 }
 
+#[test]
+fn a_regression_that_was_stopped_in_a_fit_ends_like_one_that_was_not() {
+    let home = tempfile::tempdir().unwrap();
+    let dataset = data(&home);
+    let settings = || settings("diagnosis_treatment", "logistic");
+    let [whole, stopped] = ["whole", "stopped"].map(|name| home.path().join(name));
+    start(settings(), &dataset, &whole, None).unwrap();
+    // Told to stop before the first fit.
+    let stop = Stop::new();
+    let job = Job::new(&stop, |event| {
+        if matches!(event, Event::Started { .. }) {
+            stop.request();
+        }
+    });
+    let execution = Execution::default();
+    let one = train::start(settings(), &dataset, &stopped, Overwrite::Refuse, execution, &job);
+    assert!(matches!(one, Err(Error::Stopped { step: 0, .. })), "{one:?}");
+    resume(&dataset, &stopped, None).unwrap();
+    assert_eq!(weights(&stopped), weights(&whole));
+    assert_eq!(validations(&stopped), validations(&whole));
+}
+
 /// With weight decay, smoothed labels, an average of the weights and, where there are labels, balanced ones.
 fn regularized(task: &str, model: &str) -> Settings {
     let settings = settings(task, model);

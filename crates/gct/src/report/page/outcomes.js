@@ -72,7 +72,7 @@ function decisionCurve(outcome) {
       { name: "alert by the model", look: 0, strong: true, plain: true, points: line("model") }] });
 }
 
-/** The metrics of groups of patients. */
+/** The metrics of groups of patients, and how far each is from everybody else's. */
 function subgroups(run, report, label) {
   const rows = (run.subgroups ?? []).filter(row => !row.label || row.label === label);
   if (!rows.length) return null;
@@ -83,15 +83,17 @@ function subgroupTable(caption, rows, report, grouped) {
   const named = [["auroc", "AUROC", figure], ["aucpr", "AUCPR", figure], ...AT_THRESHOLD.slice(0, 4).map(([key, name]) => [key, name, chance]),
     ["calibration_error", "calibration error", figure], ["calibration_slope", "calibration slope", (value, digits) => figure(value, 2)]];
   const metrics = named.filter(([key]) => rows.some(row => known(row[key])));
-  const ends = (row, key, word) => row[`${key}_interval`]?.every(known)
-    ? word === chance ? chances(row[`${key}_interval`]) : row[`${key}_interval`].map(end => figure(end, 3)).join(" to ") : null;
+  const ends = (interval, word) => !interval?.every(known) ? null : word === chance ? chances(interval) : interval.map(end => signed(end)).join(" to ");
+  const signed = value => figure(value, 3).replace("-", "−");
+  const gap = (row, key) => known(row[`${key}_gap`]) && [`gap ${signed(row[`${key}_gap`])}`, ends(row[`${key}_gap_interval`])].map(line => line && h("span.muted.what", line));
   // A row that has a `group` of its own would be taken for a heading.
   const own = rows.map(({ group, ...row }) => ({ ...row, called: group }));
   const lines = grouped ? [...new Set(own.map(row => row.by))].flatMap(by => [{ group: h("bdi", words(by)) }, ...own.filter(row => row.by === by)]) : own;
-  return table(caption, [
+  const hasGaps = rows.some(row => metrics.some(([key]) => known(row[`${key}_gap`])));
+  return h("div", hasGaps && h("p.muted", "Below a metric: its 95 % interval, and the gap, by how much it is larger than that of all other encounters, with the interval of the gap."), table(caption, [
     { name: "group", cell: row => h("bdi", grouped ? clean(row.called) : `${words(row.by)}: ${clean(row.called)}`) },
     { name: "encounters", number: true, cell: row => fewOr(row.encounters, report.min_cell) },
     { name: "have it", number: true, cell: row => [fewOr(row.positives, report.min_cell), known(row.positives) && known(row.encounters) && row.encounters > 0 && h("span.muted.what", chance(row.positives / row.encounters))] },
-    ...metrics.map(([key, name, word]) => ({ name, number: true, cell: row => [known(row[key]) ? word(row[key], 3) : DASH, ends(row, key, word) && h("span.muted.what", ends(row, key, word))] })),
-  ], lines, { class: "subgroups untitled" });
+    ...metrics.map(([key, name, word]) => ({ name, number: true, cell: row => [known(row[key]) ? word(row[key], 3) : DASH, ends(row[`${key}_interval`], word) && h("span.muted.what", ends(row[`${key}_interval`], word)), gap(row, key)] })),
+  ], lines, { class: "subgroups untitled" }));
 }

@@ -38,7 +38,7 @@ async function start() {
   let report;
   try {
     report = await readReport();
-    if (report.format !== 2) throw new Error(`This page shows reports of format 2, and this one is of format ${clean(report.format)}.`);
+    if (report.format !== 3) throw new Error(`This page shows reports of format 3, and this one is of format ${clean(report.format)}.`);
     if (!report.runs.length) throw new Error("There is no run in this report.");
   } catch (error) {
     main.replaceChildren(trouble(error));

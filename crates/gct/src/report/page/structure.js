@@ -40,7 +40,8 @@ function structureSection(main, report, run) {
 /** All links of the part, to search, sort and take away. */
 function linksSection(report, run) {
   const isPair = run.asks === "pairs";
-  const about = isPair ? "mean probability" : "cause gives";
+  // Attention has a direction, and each way is a link; probabilities have none, and are from cause to effect.
+  const [from, to, about] = isPair ? ["cause", "effect", "mean probability"] : ["from", "to", "mean attention"];
   const title = h("h2", "Links over all encounters");
   if (!run.links.length) {
     return h("section", title, h("p.empty", run.layers.length
@@ -53,7 +54,7 @@ function linksSection(report, run) {
   const code = at => run.codes.code[at];
   const name = at => titleOf(code(at), run.codes.description[at]);
   const columns = [
-    ["cause", link => name(link.cause)], ["effect", link => name(link.effect)], [about, link => link.mean], ...isPair ? [] : [["effect gives", link => link.back]],
+    [from, link => name(link.from)], [to, link => name(link.to)], [about, link => link.mean],
     ["encounters", link => link.encounters], ...ofSome ? [["truth known", link => link.known]] : [],
     ...truthKnown ? [["truly connected", link => link.true]] : [],
   ];
@@ -81,8 +82,8 @@ function linksSection(report, run) {
 
   function arrange() {
     const codes = search.value.trim() ? matching(run, search.value.trim()) : null;
-    shown = run.links.filter(link => (link.encounters ?? Infinity) >= support && (!codes || codes.has(link.cause) || codes.has(link.effect)) &&
-      (kind === "all" || run.codes.kind[link.cause] === Number(kind)));
+    shown = run.links.filter(link => (link.encounters ?? Infinity) >= support && (!codes || codes.has(link.from) || codes.has(link.to)) &&
+      (kind === "all" || Math.min(run.codes.kind[link.from], run.codes.kind[link.to]) === Number(kind)));
     const value = columns[sort.column][1];
     const compare = sort.column < 2 ? (a, b) => value(a).localeCompare(value(b), "en", { numeric: true })
       : (a, b) => (value(a) ?? -1) - (value(b) ?? -1);
@@ -98,9 +99,8 @@ function linksSection(report, run) {
   function paint() {
     const rows = shown.slice(page * size, (page + 1) * size);
     const cell = at => h("td", labelled(code(at), run.codes.description[at]));
-    const line = link => h("tr", cell(link.cause), cell(link.effect), h("td.number", bar(link.mean), figure(link.mean, 3),
+    const line = link => h("tr", cell(link.from), cell(link.to), h("td.number", bar(link.mean), figure(link.mean, 3),
         known(link.low) && known(link.high) && h("span.muted.what", `${figure(link.low, 3)} to ${figure(link.high, 3)}`)),
-      !isPair && h("td.number", figure(link.back, 3)),
       h("td.number", count(link.encounters, report.min_cell)), ofSome && h("td.number", count(link.known, report.min_cell)), truthKnown && h("td.number", count(link.true, report.min_cell)));
     body.replaceChildren(...rows.length ? rows.map(line) : [h("tr", h("td", { colspan: columns.length }, "No such link."))]);
     place.textContent = rows.length ? `${integer(page * size + 1)} to ${integer(page * size + rows.length)} of ${integer(shown.length)}` : "0";
@@ -110,18 +110,17 @@ function linksSection(report, run) {
 
   function save() {
     const number = value => known(value) ? value : count(value, report.min_cell);
-    const row = link => [code(link.cause), run.codes.description[link.cause], code(link.effect), run.codes.description[link.effect],
-      link.mean, link.low ?? null, link.high ?? null, ...isPair ? [] : [link.back ?? null], number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
-    const heading = ["cause", "cause_description", "effect", "effect_description", about.replace(" ", "_"), "low", "high", ...isPair ? [] : ["effect_gives"], "encounters",
+    const row = link => [code(link.from), run.codes.description[link.from], code(link.to), run.codes.description[link.to],
+      link.mean, link.low ?? null, link.high ?? null, number(link.encounters), ...ofSome ? [number(link.known)] : [], ...truthKnown ? [number(link.true)] : []];
+    const heading = [from, `${from}_description`, to, `${to}_description`, about.replace(" ", "_"), "low", "high", "encounters",
       ...ofSome ? ["truth_known"] : [], ...truthKnown ? ["truly_connected"] : []];
     download(`links-${clean(run.name).replace(/[^\w-]+/g, "_")}.csv`, csv([heading, ...shown.map(row)]));
   }
 
   arrange();
   return h("section.links-section", title,
-    h("p.muted", "Pairs of codes by ",
-      run.asks === "pairs" ? "the probability that the model gives to their connection" : "the attention that the two give each other in the last block",
-      ", in the mean over the encounters that have both, with its 95 % interval where they are two or more.", !truthKnown ? "" : ofSome
+    h("p.muted", isPair ? "Pairs of codes by the probability that the model gives to their connection" : "What a code gives to another in the last block, which is not what it gets back",
+      ": the mean over the encounters that have both, with its 95 % interval over subjects where there are two or more.", !truthKnown ? "" : ofSome
         ? " Truth known: of how many of these encounters it is known what is connected. Truly connected: in how many of those."
         : " Truly connected: in how many of these encounters."),
     h("div.controls", search, kinds, h("label", "In at least ", least, " encounters"), h("button", { type: "button", click: save }, "Save as CSV")),
