@@ -46,7 +46,7 @@ fn values_that_make_no_sense() {
             "error: setting `visits.mean`: inf is not allowed; expected a number from 1 to 20\n",
         ),
         ("--visits some", "error: invalid value 'some' for '--visits <MEAN>': invalid float literal"),
-        ("--set visits.median=2", "error: --set visits.median=2: visits.median: unknown field `median`"),
+        ("--set visits.median=2", "error: --set visits.median=2: unknown field `median`, expected one of"),
         ("--set nonsense=1", "error: --set nonsense=1: unknown field `nonsense`, expected one of"),
         ("--config missing.toml", "error: cannot read missing.toml: No such file or directory"),
         ("--encounters -5", "error: unexpected argument '-5' found"),
