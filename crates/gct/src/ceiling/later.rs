@@ -43,7 +43,7 @@ struct Past {
 
 const NO_PAST: Past = Past { never: 1.0, has_both: false };
 
-/// Ranks encounters, of which those of a subject follow each other in time, by the chance of their last label.
+/// Ranks encounters by the chance of their last label. Those of a subject follow each other in time.
 pub(super) fn rank(
     encounters: &[Encounter],
     connection: (u32, u32),

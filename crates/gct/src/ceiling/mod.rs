@@ -83,7 +83,7 @@ pub const HELD_OUT: usize = 2000;
 /// Sampling is slow, and this many settle the joint ceiling to about 0.005.
 pub const JOINT_HELD_OUT: usize = 500;
 
-/// Scores the held-out encounters, of which those of a subject follow each other in time.
+/// Scores the held-out encounters. Those of a subject follow each other in time.
 ///
 /// # Errors
 /// If it is stopped.
@@ -130,8 +130,8 @@ fn pair_index(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Opti
     Some(index(diagnosis, &codes.diagnosis)? * codes.treatment.len() + index(treatment, &codes.treatment)?)
 }
 
-/// The chance that a diagnosis led to a treatment, given the scores of an encounter that has both: what is not
-/// there led to nothing.
+/// The chance that a diagnosis led to a treatment, given the scores of an encounter that has both. What is
+/// not there led to nothing.
 fn chance_of(encounter: &Encounter, pair: (u32, u32), scores: Option<&PairScores>) -> f32 {
     let chance = pair_index(encounter, pair).zip(scores);
     chance.map_or(0.0, |(index, scores)| scores.diagnosis_treatment[index])

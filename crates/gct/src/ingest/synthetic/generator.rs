@@ -235,8 +235,8 @@ impl Generator {
         u64::from(treatment) * u64::from(self.settings.vocabulary.diagnosis) + u64::from(diagnosis)
     }
 
-    /// A visit after one with these diagnoses, unless the filter rejects it. Labs cost most, so they are drawn
-    /// last.
+    /// A visit after one with these diagnoses, unless the filter rejects it. Labs cost most, so they are
+    /// drawn last.
     pub(super) fn draw(&self, rng: &mut Xoshiro256PlusPlus, before: &[u32]) -> Option<Draft> {
         let diagnoses = self.draw_diagnoses(rng, before);
         self.passes(&diagnoses)?;

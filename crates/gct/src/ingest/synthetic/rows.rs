@@ -23,8 +23,8 @@ pub(super) enum Purpose {
     Chronic,
 }
 
-/// The random numbers of one row of one table, of one encounter, or of one patient: a function of the seed and
-/// the position alone.
+/// The random numbers of one row of one table, of one encounter, or of one patient: a function of the seed
+/// and the position alone.
 pub(super) fn stream(seed: u64, purpose: Purpose, position: u64) -> Xoshiro256PlusPlus {
     let mix = |state: u64| SplitMix64::seed_from_u64(state).next_u64();
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed) ^ purpose as u64) ^ position)
