@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use gct::ceiling::{Ceiling, JOINT_HELD_OUT};
+use gct::ceiling::{Ceiling, JOINT_HELD_OUT, LaterScores};
 use gct::dataset::Dataset;
 use gct::paper;
 use gct::question::{Labels, Question};
@@ -214,7 +214,20 @@ fn ceiling(ceiling: &Ceiling) -> String {
             terminal::table(&header, [best, papers(&Question::Labels(Labels::DiagnosisTreatment))])
         );
     }
-    text
+    text + &ceiling.later.as_ref().map(later).unwrap_or_default()
+}
+
+/// The label of patients with several visits.
+fn later(scores: &LaterScores) -> String {
+    let rows = [
+        ("ceiling, given all earlier encounters", scores.areas),
+        ("d1 and m1 in an earlier encounter", scores.codes),
+        ("d1 in the encounter itself", scores.visit),
+    ];
+    let rows = rows.map(|(what, areas)| {
+        vec![what.into(), score(areas.aucpr), score(areas.auroc), count(scores.encounters)]
+    });
+    format!("\n{}", terminal::table(&["label later by", "AUCPR", "AUROC", "encounters"], rows))
 }
 
 /// The row of the paper's GCT.

@@ -19,6 +19,7 @@ use crate::terminal::{self, visible};
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct synth --out synthetic
+  gct synth --out visits --preset appendix --visits 3
   gct synth --out hard --encounters 10000 --seed 7 --set labels.p_d1=0.02
   gct synth --show-config --preset appendix")]
 pub(crate) struct Arguments {
@@ -29,6 +30,10 @@ pub(crate) struct Arguments {
     /// Number of encounters [default: 50000]
     #[arg(long, value_name = "N")]
     encounters: Option<u64>,
+
+    /// Mean number of visits of a patient, who then has a history, and the label `later` [default: 1]
+    #[arg(long, value_name = "MEAN")]
+    visits: Option<f64>,
 
     /// Seed of the generator [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
@@ -100,6 +105,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     };
     let mut settings = settings::apply(&arguments.settings, &Settings::preset(preset))?;
     settings.encounters = arguments.encounters.unwrap_or(settings.encounters);
+    settings.visits.mean = arguments.visits.unwrap_or(settings.visits.mean);
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     Ok(settings)
 }

@@ -28,7 +28,7 @@ pub struct Findings {
     pub raw_encounters: u64,
     /// How many encounters carry each label.
     pub label_positives: BTreeMap<String, u64>,
-    /// What graph reconstruction can reach.
+    /// What graph reconstruction and labels can reach.
     #[serde(flatten)]
     pub ceiling: Ceiling,
 }
@@ -70,10 +70,11 @@ pub fn run(
     job: &Job<'_, Event>,
 ) -> Result<(Manifest, Findings)> {
     let mut generator = Generator::new(settings)?;
-    let labels = Generator::label_names();
+    let labels = generator.label_names();
     let parts = parts_for(settings.encounters, ENCOUNTERS_PER_PART);
+    let (vocabulary, has_ends) = (generator.vocabulary(), settings.visits.are_several());
     let mut sink = Sink {
-        writer: Writer::create_parts(out, overwrite, generator.vocabulary(), labels.clone(), parts)?,
+        writer: Writer::create_parts(out, overwrite, vocabulary, labels.clone(), parts, has_ends)?,
         split: Split::by_hash(SPLIT_SEED, By::Subject),
         counter: Counter::new(PerKind::from_fn(|kind| settings.vocabulary[kind] as usize)),
         held_out: Vec::new(),

@@ -33,6 +33,20 @@ fn values_that_make_no_sense() {
             "--set more_diagnoses=1.5",
             "error: setting `more_diagnoses`: 1.5 is not allowed; expected a number from 0 to 0.999\n",
         ),
+        (
+            "--visits 0.5",
+            "error: setting `visits.mean`: 0.5 is not allowed; expected a number from 1 to 20\n",
+        ),
+        (
+            "--visits NaN",
+            "error: setting `visits.mean`: NaN is not allowed; expected a number from 1 to 20\n",
+        ),
+        (
+            "--visits inf",
+            "error: setting `visits.mean`: inf is not allowed; expected a number from 1 to 20\n",
+        ),
+        ("--visits some", "error: invalid value 'some' for '--visits <MEAN>': invalid float literal"),
+        ("--set visits.median=2", "error: --set visits.median=2: unknown field `median`, expected one of"),
         ("--set nonsense=1", "error: --set nonsense=1: unknown field `nonsense`, expected one of"),
         ("--config missing.toml", "error: cannot read missing.toml: No such file or directory"),
         ("--encounters -5", "error: unexpected argument '-5' found"),

@@ -255,6 +255,35 @@ fn leaks_are_counted_on_the_training_split() {
 }
 
 #[test]
+fn patients_with_several_visits_have_the_ceiling_of_later() {
+    let home = tempfile::tempdir().unwrap();
+    let line = "synth --preset appendix --visits 3 --encounters 2000 --out data";
+    gct(home.path(), line).assert().success();
+    let shown = gct(home.path(), "inspect data").assert().success().get_output().stdout.clone();
+    let shown = String::from_utf8(shown).unwrap();
+    let later = shown.find("label later by").expect("a table of its own");
+    snapbox::assert_data_eq!(
+        &shown[later..],
+        str![[r#"
+label later by                           AUCPR    AUROC   encounters
+ceiling, given all earlier encounters   [..]
+d1 and m1 in an earlier encounter       [..]
+d1 in the encounter itself              [..]
+
+"#]]
+    );
+    let report = json(home.path(), "inspect data");
+    assert!(report["subjects_with_several_encounters"].as_u64() > Some(200), "{report}");
+    for path in
+        ["/later/aucpr", "/later/auroc", "/later/encounters", "/later/codes/aucpr", "/later/visit/auroc"]
+    {
+        assert!(report.pointer(path).is_some_and(serde_json::Value::is_number), "{path}: {report:#}");
+    }
+    let (_home, one) = self::home();
+    assert!(json(&one, "inspect data").get("later").is_none(), "the paper's patients have no such label");
+}
+
+#[test]
 fn a_label_that_depends_on_nothing_has_no_leak() {
     let home = tempfile::tempdir().unwrap();
     plant_a_leak(home.path());

@@ -53,17 +53,55 @@ fn json_has_every_figure() {
 }
 
 #[test]
+fn patients_with_several_visits_have_one_more_label_and_its_ceiling() {
+    let home = tempfile::tempdir().unwrap();
+    let line = "synth --preset appendix --visits 3 --encounters 300 --out data";
+    gct(home.path(), line).assert().success().stderr_eq("").stdout_eq(str![[r#"
+data: 300 encounters, kept of [..] drawn, in [..] s
+diagnosis  [..] per encounter
+treatment  [..] per encounter
+lab        [..] per encounter
+d1_m1      [..] % of encounters
+d2_m1      [..] % of encounters
+later      [..] % of encounters
+next: gct inspect data
+
+"#]]);
+    let report = json(home.path(), &format!("{line} --force"));
+    for path in ["/label_prevalence/later", "/later/aucpr", "/later/codes/auroc", "/later/visit/aucpr"] {
+        assert!(report.pointer(path).is_some_and(serde_json::Value::is_number), "{path}: {report:#}");
+    }
+    // In the dataset as they are shown; and a dataset of one visit per patient does not speak of visits.
+    let settings = |name: &str| {
+        let manifest = fs::read_to_string(home.path().join(name).join("dataset.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        manifest["source"]["settings"]["visits"].clone()
+    };
+    assert_eq!(settings("data")["mean"], 3.0);
+    gct(home.path(), "synth --visits 1 --encounters 50 --out one").assert().success();
+    gct(home.path(), "synth --encounters 50 --out as-ever").assert().success();
+    assert_eq!(settings("one"), serde_json::Value::Null);
+    for file in ["dataset.json", "encounters/part-00000.parquet"] {
+        let [one, as_ever] = ["one", "as-ever"].map(|name| fs::read(home.path().join(name).join(file)));
+        assert!(one.unwrap() == as_ever.unwrap(), "{file}");
+    }
+}
+
+#[test]
 fn a_seed_gives_the_same_bytes_whatever_the_threads() {
     let home = tempfile::tempdir().unwrap();
     let content = |name: &str| {
         ["dataset.json", "encounters/part-00000.parquet", "vocabulary.parquet"]
             .map(|file| fs::read(home.path().join(name).join(file)).unwrap())
     };
-    for threads in [1, 3] {
-        let line = format!("synth --out data-{threads} --encounters 2000 --seed 9 --threads {threads}");
-        gct(home.path(), &line).assert().success();
+    for visits in [1, 4] {
+        for threads in [1, 3] {
+            let line = "synth --encounters 2000 --seed 9 --force";
+            let line = format!("{line} --visits {visits} --threads {threads} --out data-{threads}");
+            gct(home.path(), &line).assert().success();
+        }
+        assert!(content("data-1") == content("data-3"));
     }
-    assert!(content("data-1") == content("data-3"));
 }
 
 #[test]
@@ -76,6 +114,8 @@ fn settings_come_from_preset_file_and_flags_in_that_order() {
         String::from_utf8(output).unwrap()
     };
     assert!(show("").contains("p_d1 = 0.055") && show("--preset appendix").contains("p_d1 = 0.33"));
+    assert!(!show("").contains("visits") && show("--visits 3").contains("[visits]\nmean = 3.0\n"));
+    assert!(show("--set visits.mean=2 --visits 3").contains("mean = 3.0\nchronic = 0.3\n"));
     let shown = show("--config small.toml --set labels.p_d1=0.4 --seed 6");
     assert!(shown.contains("encounters = 70") && shown.contains("seed = 6"), "{shown}");
     assert!(shown.contains("p_d1 = 0.4") && shown.contains("p_m1_given_d2 = 0.8"), "{shown}");

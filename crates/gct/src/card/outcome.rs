@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::preparation::Preparation;
+use crate::ingest::synthetic;
 use crate::question::Question;
 
 /// What is predicted, in a sentence.
@@ -36,10 +37,7 @@ pub(super) fn of_question(question: &Question) -> String {
 /// What a label means; nothing where the source does not say.
 pub(super) fn of_label(preparation: &Preparation, label: &str) -> Option<String> {
     if let Some(settings) = preparation.synthetic() {
-        let labels = &settings.labels;
-        let cause =
-            [("d1_m1", labels.d1), ("d2_m1", labels.d2)].into_iter().find(|(name, _)| *name == label)?.1;
-        return Some(format!("in the encounter, diagnosis D_{cause} led to treatment T_{}", labels.m1));
+        return of_synthetic(&settings, label);
     }
     if let Some(onset) = of_onset(preparation, label) {
         return Some(onset);
@@ -130,6 +128,22 @@ fn of_onset(preparation: &Preparation, label: &str) -> Option<String> {
         "a diagnosis among {codes} is made for the first time on days {days} after the last day of the visit; unknown for \
          those {had}who are not observed for that long"
     ))
+}
+
+fn of_synthetic(settings: &synthetic::Settings, label: &str) -> Option<String> {
+    let (labels, visits) = (&settings.labels, &settings.visits);
+    let led = |diagnosis: u32| format!("diagnosis D_{diagnosis} led to treatment T_{}", labels.m1);
+    match label {
+        "d1_m1" => Some(format!("in the encounter, {}", led(labels.d1))),
+        "d2_m1" => Some(format!("in the encounter, {}", led(labels.d2))),
+        synthetic::LATER => Some(format!(
+            "drawn: with probability {} if {} in an earlier encounter of the patient, otherwise with {}",
+            visits.later_hit,
+            led(labels.d1),
+            visits.later_base
+        )),
+        _ => None,
+    }
 }
 
 fn of_eicu_readmission(of_dead: &str) -> String {

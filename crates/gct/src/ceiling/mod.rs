@@ -8,6 +8,9 @@
 //! that the labs say something about who ordered them. `joint` weighs the encounter as a whole; it has no
 //! closed form and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
 //!
+//! Labels have ceilings too: those of diagnosis-treatment classification are edges; `later`, which patients
+//! with several visits have, depends on an edge of an earlier visit.
+//!
 //! Beside them stand two rules that need no generator: the conditional probabilities of the training split,
 //! and the share of true edges among pairs of the same two kinds.
 
@@ -24,9 +27,11 @@ use crate::record::{Edge, Encounter};
 
 mod chances;
 mod joint;
+mod later;
 mod pairwise;
 
 use chances::Chances;
+pub use later::LaterScores;
 
 /// Scores of graph reconstruction on held-out encounters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +49,9 @@ pub struct Ceiling {
     /// datasets do not have it.
     #[serde(default)]
     pub diagnosis_treatment: Option<LabelScores>,
+    /// The chance of the label `later`, and two rules beside it, if patients have several visits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later: Option<LaterScores>,
 }
 
 /// How well a chance ranks encounters by their labels.
@@ -75,7 +83,7 @@ pub const HELD_OUT: usize = 2000;
 /// Sampling is slow, and this many settle the joint ceiling to about 0.005.
 pub const JOINT_HELD_OUT: usize = 500;
 
-/// Scores the held-out encounters.
+/// Scores the held-out encounters. Those of a subject follow each other in time.
 ///
 /// # Errors
 /// If it is stopped.
@@ -94,12 +102,14 @@ pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter], sto
         is_wanted.then(|| joint::posterior(&Chances::of(generator, encounter), rng))
     })?;
     let rates = Rates::of(held_out);
+    let visits = generator.settings().visits;
     Ok(Ceiling {
         ceiling: score(held_out, stop, pairwise)?,
         ceiling_joint: rank(few, joint.iter().map(Option::as_slice)),
         prior: score(held_out, stop, |_, encounter| conditional_probabilities(prior, encounter))?,
         kinds: score(held_out, stop, |_, encounter| vec![rates.of_pairs(encounter)])?,
         diagnosis_treatment: Some(rank_labels(held_out, pairs, &joint)),
+        later: visits.are_several().then(|| later::rank(held_out, pairs[0], &joint, &visits)),
     })
 }
 
@@ -120,6 +130,13 @@ fn pair_index(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Opti
     Some(index(diagnosis, &codes.diagnosis)? * codes.treatment.len() + index(treatment, &codes.treatment)?)
 }
 
+/// The chance that a diagnosis led to a treatment, given the scores of an encounter that has both. What is
+/// not there led to nothing.
+fn chance_of(encounter: &Encounter, pair: (u32, u32), scores: Option<&PairScores>) -> f32 {
+    let chance = pair_index(encounter, pair).zip(scores);
+    chance.map_or(0.0, |(index, scores)| scores.diagnosis_treatment[index])
+}
+
 /// Ranks encounters by the joint chance of their labels: each says that a certain diagnosis led to a certain
 /// treatment.
 fn rank_labels(
@@ -130,10 +147,7 @@ fn rank_labels(
     let mut ranking = Ranking::default();
     for (encounter, scores) in encounters.iter().zip(joint) {
         for (label, pair) in encounter.labels.iter().zip(pairs) {
-            // What is not there led to nothing.
-            let chance = pair_index(encounter, pair).zip(scores.as_ref());
-            let chance = chance.map_or(0.0, |(index, scores)| scores.diagnosis_treatment[index]);
-            ranking.add(chance, *label == Some(true));
+            ranking.add(chance_of(encounter, pair, scores.as_ref()), *label == Some(true));
         }
     }
     LabelScores { areas: ranking.areas(), encounters: encounters.len() as u64 }

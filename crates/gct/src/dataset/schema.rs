@@ -81,6 +81,14 @@ pub(super) fn encounters(labels: &[String], has_context: bool) -> Schema {
     Schema::new(fields)
 }
 
+/// The same columns and, after the start of an encounter, its end.
+pub(super) fn with_ends(encounters: &Schema) -> Schema {
+    let mut fields: Vec<Arc<Field>> = encounters.fields().to_vec();
+    let start = encounters.index_of(START).expect("encounters have a column for their start");
+    fields.insert(start + 1, Arc::new(time(END)));
+    Schema::new(fields)
+}
+
 /// The columns of `vocabulary.parquet`.
 pub(super) fn vocabulary() -> Schema {
     Schema::new(vec![

@@ -18,7 +18,7 @@ use parquet::file::properties::WriterProperties;
 use super::decode::Decoder;
 use super::manifest::{ENCOUNTERS, Files, KIND, Manifest, SCHEMA_VERSION, Source, VOCABULARY, part_name};
 use super::order::{Sequence, compare, part_of};
-use super::schema::{self, DIAGNOSIS_TREATMENT, EdgeColumn, TREATMENT_LAB};
+use super::schema::{self, DIAGNOSIS_TREATMENT, END, EdgeColumn, TREATMENT_LAB};
 use super::table::Table;
 use crate::error::{Error, OnPath, Result};
 use crate::files::{FileEntry, HashedFile, Overwrite, PendingFile, PendingFolder};
@@ -59,11 +59,11 @@ impl Writer {
         vocabulary: Vocabulary,
         labels: Vec<String>,
     ) -> Result<Self> {
-        Writer::create_parts(path, overwrite, vocabulary, labels, 1)
+        Writer::create_parts(path, overwrite, vocabulary, labels, 1, false)
     }
 
     /// [`Writer::create`] with so many parts, of which there is at least one;
-    /// [`parts_for`](super::parts_for) says how many there should be.
+    /// [`parts_for`](super::parts_for) says how many there should be. If `has_ends`, encounters may have an end.
     ///
     /// # Errors
     /// As [`Writer::create`].
@@ -76,6 +76,7 @@ impl Writer {
         mut vocabulary: Vocabulary,
         labels: Vec<String>,
         parts: usize,
+        has_ends: bool,
     ) -> Result<Self> {
         for label in &labels {
             assert!(!schema::is_fixed_column(label), "label `{label}` has the name of another column");
@@ -87,6 +88,7 @@ impl Writer {
         let encounters = folder.path().join(ENCOUNTERS);
         fs::create_dir(&encounters).on("create", &encounters)?;
         let schema = schema::encounters(&labels, !vocabulary.context.is_empty());
+        let schema = if has_ends { schema::with_ends(&schema) } else { schema };
         let part = |part| {
             let table = TableWriter::create(folder.path(), &part_name(part), schema.clone())?;
             Ok(Part { table, sequence: Sequence::default(), is_sorted: true })
@@ -101,14 +103,14 @@ impl Writer {
     /// If the disk refuses.
     ///
     /// # Panics
-    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, or an
-    /// end, a prediction time or a part of a split, which generators do not know and [`super::Assembly`] is
-    /// for.
+    /// If a code is not in the vocabulary, an encounter has another number of labels than the dataset, an end
+    /// in a dataset without ends, or a prediction time or a part of a split, which generators do not know and
+    /// [`super::Assembly`] is for.
     pub fn write(&mut self, encounters: &[Encounter]) -> Result<()> {
         let mut of_parts = vec![Vec::new(); self.parts.len()];
         for encounter in encounters {
-            let times = (encounter.end, encounter.prediction_time);
-            assert!(times == (None, None) && encounter.part.is_none(), "columns of other sources");
+            let is_of_other_source = encounter.prediction_time.is_some() || encounter.part.is_some();
+            assert!(!is_of_other_source, "columns of other sources");
             of_parts[part_of(encounter.subject.as_str(), self.parts.len())].push(encounter);
             for kind in CodeKind::ALL {
                 for &id in &encounter.codes[kind] {
@@ -119,10 +121,10 @@ impl Writer {
             self.with_edges += u64::from(encounter.edges.is_some());
         }
         self.rows += encounters.len() as u64;
-        let (labels, has_context) = (self.labels.len(), !self.vocabulary.context.is_empty());
+        let labels = self.labels.len();
         for (part, encounters) in self.parts.iter_mut().zip(of_parts) {
             part.is_sorted &= part.sequence.misplaced(&encounters).is_none();
-            part.table.write(columns(&encounters, labels, has_context))?;
+            part.table.write(columns(&encounters, labels, &part.table.schema))?;
         }
         Ok(())
     }
@@ -176,10 +178,9 @@ impl Part {
             encounters.extend(decoder.decode(&batch?, &path, encounters.len() as u64)?);
         }
         encounters.sort_by(compare);
-        let has_context = schema.field_with_name(CodeKind::Context.name()).is_ok();
         let mut table = TableWriter::at(path, schema)?;
         for some in encounters.chunks(SORTED_AT_A_TIME) {
-            table.write(columns(&some.iter().collect::<Vec<_>>(), labels, has_context))?;
+            table.write(columns(&some.iter().collect::<Vec<_>>(), labels, &table.schema))?;
         }
         table.finish()
     }
@@ -282,12 +283,19 @@ fn write_error(path: &Path, error: ParquetError) -> Error {
     Error::Io { action: "write", path: path.to_owned(), source }
 }
 
-fn columns(encounters: &[&Encounter], labels: usize, has_context: bool) -> Vec<ArrayRef> {
+/// The columns of a schema, in its order.
+fn columns(encounters: &[&Encounter], labels: usize, schema: &Schema) -> Vec<ArrayRef> {
+    let has = |name| schema.field_with_name(name).is_ok();
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.id.as_str()))),
         Arc::new(StringArray::from_iter_values(encounters.iter().map(|e| e.subject.as_str()))),
-        Arc::new(encounters.iter().map(|e| e.start).collect::<TimestampMicrosecondArray>()),
+        times(encounters, |encounter| encounter.start),
     ];
+    if has(END) {
+        columns.push(times(encounters, |encounter| encounter.end));
+    } else {
+        assert!(encounters.iter().all(|e| e.end.is_none()), "a dataset without ends");
+    }
     let codes = |kind: CodeKind| {
         let codes = || encounters.iter().map(|e| &e.codes[kind]);
         let values = UInt32Array::from_iter_values(codes().flatten().copied());
@@ -296,7 +304,7 @@ fn columns(encounters: &[&Encounter], labels: usize, has_context: bool) -> Vec<A
     columns.extend(CodeKind::OF_PAPER.map(codes));
     columns.push(edge_column(encounters, DIAGNOSIS_TREATMENT, |edges| &edges.diagnosis_treatment));
     columns.push(edge_column(encounters, TREATMENT_LAB, |edges| &edges.treatment_lab));
-    columns.extend(has_context.then(|| codes(CodeKind::Context)));
+    columns.extend(has(CodeKind::Context.name()).then(|| codes(CodeKind::Context)));
     for label in 0..labels {
         let values = encounters.iter().map(|e| {
             assert_eq!(e.labels.len(), labels, "an encounter has one value for each label of its dataset");
@@ -305,6 +313,10 @@ fn columns(encounters: &[&Encounter], labels: usize, has_context: bool) -> Vec<A
         columns.push(Arc::new(values.collect::<BooleanArray>()));
     }
     columns
+}
+
+fn times(encounters: &[&Encounter], time: fn(&Encounter) -> Option<i64>) -> ArrayRef {
+    Arc::new(encounters.iter().map(|encounter| time(encounter)).collect::<TimestampMicrosecondArray>())
 }
 
 fn edge_column(encounters: &[&Encounter], column: EdgeColumn, edges: fn(&Edges) -> &Vec<Edge>) -> ArrayRef {

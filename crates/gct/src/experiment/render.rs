@@ -7,6 +7,7 @@ use super::gather::{Cell, Findings};
 use super::{About, Experiment};
 use crate::error::Result;
 use crate::files::write_own;
+use crate::ingest::synthetic::LATER;
 use crate::metric::SIGNIFICANT;
 use crate::paper;
 use crate::picture::{self, Line, Series};
@@ -111,6 +112,7 @@ fn ceiling(about: &About, question: &Question, metric: &str) -> Option<f64> {
     let areas = match question {
         Question::Edges => ceiling.ceiling_joint.all_pairs,
         Question::Labels(Labels::DiagnosisTreatment) => ceiling.diagnosis_treatment?.areas,
+        Question::Labels(Labels::Named(label)) if label == LATER => ceiling.later?.areas,
         Question::Labels(_) | Question::HiddenDiagnosis => return None,
     };
     match metric {

@@ -481,10 +481,12 @@ fn any_encounters() -> impl Strategy<Value = Vec<gct::record::Encounter>> {
     })
 }
 
-/// Writes encounters in so many parts, some at a time.
+/// Writes encounters in so many parts, some at a time, with a column for ends if there are any.
 fn write_parts(folder: &Path, encounters: &[gct::record::Encounter], parts: usize) -> Manifest {
     let (vocabulary, labels) = (fixture::vocabulary(), fixture::labels());
-    let mut writer = Writer::create_parts(folder, Overwrite::Replace, vocabulary, labels, parts).unwrap();
+    let has_ends = encounters.iter().any(|encounter| encounter.end.is_some());
+    let mut writer =
+        Writer::create_parts(folder, Overwrite::Replace, vocabulary, labels, parts, has_ends).unwrap();
     encounters.chunks(3).for_each(|some| writer.write(some).unwrap());
     let nothing = serde_json::json!({});
     writer.finish(Source { kind: "x".into(), settings: nothing.clone(), findings: nothing }).unwrap()
@@ -513,7 +515,11 @@ proptest! {
     fn every_subject_is_in_one_part_and_all_are_in_some(
         mut encounters in any_encounters(),
         parts in 1..6_usize,
+        has_ends in any::<bool>(),
     ) {
+        for encounter in encounters.iter_mut().filter(|_| has_ends) {
+            encounter.end = encounter.start.map(|start| start.saturating_add(5));
+        }
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("data");
         let manifest = write_parts(&folder, &encounters, parts);

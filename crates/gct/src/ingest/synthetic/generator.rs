@@ -7,17 +7,24 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
+use super::history::{self, Patient, Place, Visit};
 use super::rows::{Cache, Categorical, Pin, Purpose, Rows, stream};
 use super::settings::{Normal, Settings};
 use crate::error::{Error, Result};
 use crate::job::Stop;
 use crate::record::{Code, CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId, Vocabulary};
 
-/// How many encounters are drawn between two looks at the result.
+/// How many encounters are drawn between two looks at the result, if patients have one each.
 const DRAWS_PER_ROUND: u64 = 16_384;
+
+/// How many are kept between two looks, about, if patients have several.
+const VISITS_PER_ROUND: f64 = 4096.0;
 
 /// Fewer kept than this share means that the settings contradict each other.
 const LEAST_SHARE_KEPT: f64 = 1e-4;
+
+/// The label that patients with several visits have: whether d1 led to m1 in an earlier visit, by chance.
+pub const LATER: &str = "later";
 
 /// Memory for the rows of p(D|d) and p(M|d), each, and of p(R|m,d).
 const ROW_CACHE_BYTES: usize = 32 << 20;
@@ -26,21 +33,25 @@ const LAB_CACHE_BYTES: usize = 128 << 20;
 /// The tables of Appendix A, ready to draw encounters.
 pub struct Generator {
     settings: Settings,
-    diagnosis: Arc<Categorical>,
-    co_diagnosis: Rows,
+    pub(super) diagnosis: Arc<Categorical>,
+    pub(super) co_diagnosis: Rows,
     treatment: Rows,
     lab: Rows,
     /// a(D).
     more_co_diagnoses: Vec<f64>,
     /// b(D).
     more_treatments: Vec<f64>,
-    next_draw: u64,
+    /// Whether a diagnosis may persist into the next visit.
+    chronic: Vec<bool>,
+    next_patient: u64,
+    kept_patients: u64,
     kept: u64,
+    drawn: u64,
 }
 
 /// A round of encounters.
 pub struct Drawn {
-    /// Those that passed the filter, in the order of their draws.
+    /// Those that passed the filter: patient by patient, the visits of each in the order of time.
     pub encounters: Vec<Encounter>,
     /// How many have been drawn so far to keep those kept so far, over all rounds.
     pub raw_encounters: u64,
@@ -101,8 +112,11 @@ impl Generator {
             },
             more_co_diagnoses,
             more_treatments,
-            next_draw: 0,
+            chronic: history::chronic(seed, vocabulary.diagnosis, settings.visits.chronic, labels.d1),
+            next_patient: 0,
+            kept_patients: 0,
             kept: 0,
+            drawn: 0,
             settings: settings.clone(),
         })
     }
@@ -113,11 +127,12 @@ impl Generator {
     }
 
     /// The names of the labels that every encounter carries.
-    pub fn label_names() -> Vec<String> {
-        vec!["d1_m1".into(), "d2_m1".into()]
+    pub fn label_names(&self) -> Vec<String> {
+        let of_several = self.settings.visits.are_several().then_some(LATER);
+        ["d1_m1", "d2_m1"].into_iter().chain(of_several).map(str::to_owned).collect()
     }
 
-    /// The diagnosis and the treatment of each label: does one lead to the other?
+    /// The diagnosis and the treatment of the labels `d1_m1` and `d2_m1`: does one lead to the other?
     pub fn label_pairs(&self) -> [(u32, u32); 2] {
         let labels = &self.settings.labels;
         [(labels.d1, labels.m1), (labels.d2, labels.m1)]
@@ -143,32 +158,46 @@ impl Generator {
     /// # Errors
     /// If hardly any draw passes the filter, or it is stopped.
     pub fn next_round(&mut self, stop: &Stop) -> Result<Option<Drawn>> {
-        let missing = self.settings.encounters - self.kept;
-        if missing == 0 {
+        if self.kept == self.settings.encounters {
             return Ok(None);
         }
-        let first = self.next_draw;
-        let mut drafts: Vec<(u64, Draft)> = (first..first + DRAWS_PER_ROUND)
+        let first = self.next_patient;
+        self.next_patient += self.patients_per_round();
+        let patients: Vec<Patient> = (first..self.next_patient)
             .into_par_iter()
             .filter(|_| !stop.is_requested())
-            .filter_map(|draw| self.draw(draw).map(|draft| (draw, draft)))
+            .map(|number| self.patient(number))
             .collect();
         stop.check()?;
-        drafts.truncate(usize::try_from(missing).unwrap_or(usize::MAX));
-        self.next_draw += DRAWS_PER_ROUND;
-        let first_id = self.kept;
-        self.kept += drafts.len() as u64;
-        let raw_encounters = match drafts.last() {
-            Some((last, _)) if self.kept == self.settings.encounters => last + 1,
-            _ => self.next_draw,
-        };
-        if (self.kept as f64) < LEAST_SHARE_KEPT * raw_encounters as f64 && raw_encounters >= 500_000 {
-            let Settings { min_codes, max_codes, .. } = self.settings;
-            return Err(Error::NothingKept { kept: self.kept, drawn: raw_encounters, min_codes, max_codes });
+        let mut encounters = Vec::new();
+        for patient in patients {
+            if self.kept == self.settings.encounters {
+                break;
+            }
+            self.take(patient, &mut encounters);
         }
-        let encounters =
-            drafts.into_iter().zip(first_id..).map(|((_, draft), id)| self.finish(draft, id)).collect();
-        Ok(Some(Drawn { encounters, raw_encounters }))
+        if (self.kept as f64) < LEAST_SHARE_KEPT * self.drawn as f64 && self.drawn >= 500_000 {
+            let Settings { min_codes, max_codes, .. } = self.settings;
+            return Err(Error::NothingKept { kept: self.kept, drawn: self.drawn, min_codes, max_codes });
+        }
+        Ok(Some(Drawn { encounters, raw_encounters: self.drawn }))
+    }
+
+    fn patients_per_round(&self) -> u64 {
+        let visits = self.settings.visits;
+        if visits.are_several() { (VISITS_PER_ROUND / visits.mean).ceil() as u64 } else { DRAWS_PER_ROUND }
+    }
+
+    /// Adds the visits of a patient, as far as they are wanted, who gets a number if there are any.
+    fn take(&mut self, patient: Patient, encounters: &mut Vec<Encounter>) {
+        self.drawn += patient.draws;
+        let wanted = usize::try_from(self.settings.encounters - self.kept).unwrap_or(usize::MAX);
+        let subject = self.kept_patients;
+        self.kept_patients += u64::from(!patient.visits.is_empty());
+        for visit in patient.visits.into_iter().take(wanted) {
+            encounters.push(self.finish(visit, subject, self.kept));
+            self.kept += 1;
+        }
     }
 
     /// Random numbers that no encounter is made of, by number.
@@ -197,15 +226,19 @@ impl Generator {
         self.lab.probabilities(self.lab_row(treatment, diagnosis), out);
     }
 
+    /// Whether a diagnosis persists from visit to visit, by chance.
+    pub fn is_chronic(&self, diagnosis: u32) -> bool {
+        self.chronic[diagnosis as usize]
+    }
+
     fn lab_row(&self, treatment: u32, diagnosis: u32) -> u64 {
         u64::from(treatment) * u64::from(self.settings.vocabulary.diagnosis) + u64::from(diagnosis)
     }
 
-    /// The draw of this number, unless the filter rejects it. Labs cost most, so they are drawn last.
-    fn draw(&self, number: u64) -> Option<Draft> {
-        let rng = &mut stream(self.settings.seed, Purpose::Encounter, number);
-
-        let diagnoses = self.draw_diagnoses(rng);
+    /// A visit after one with these diagnoses, unless the filter rejects it. Labs cost most, so they are
+    /// drawn last.
+    pub(super) fn draw(&self, rng: &mut Xoshiro256PlusPlus, before: &[u32]) -> Option<Draft> {
+        let diagnoses = self.draw_diagnoses(rng, before);
         self.passes(&diagnoses)?;
 
         let mut causes = Vec::new();
@@ -235,14 +268,14 @@ impl Generator {
         Some(Draft { diagnoses, treatments, labs, causes, results })
     }
 
-    fn draw_diagnoses(&self, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
+    fn draw_diagnoses(&self, rng: &mut Xoshiro256PlusPlus, before: &[u32]) -> Vec<u32> {
         let mut drawn = Vec::new();
         let mut independent = 0;
         while independent < self.settings.min_independent_diagnoses
             || drawn.len() < self.settings.min_drawn_diagnoses
             || happens(rng, self.settings.more_diagnoses)
         {
-            let mut last = self.diagnosis.sample(rng);
+            let mut last = self.new_diagnosis(rng, before);
             independent += 1;
             drawn.push(last);
             while happens(rng, self.more_co_diagnoses[last as usize]) {
@@ -250,6 +283,8 @@ impl Generator {
                 drawn.push(last);
             }
         }
+        // What persists is not counted among the draws: how many are new is as at a first visit.
+        drawn.extend(self.persisting(rng, before));
         distinct(drawn.into_iter())
     }
 
@@ -257,16 +292,17 @@ impl Generator {
         (self.settings.min_codes..=self.settings.max_codes).contains(&codes.len()).then_some(())
     }
 
-    fn finish(&self, draft: Draft, number: u64) -> Encounter {
-        let labels = self.label_pairs().map(|pair| Some(draft.causes.contains(&pair)));
+    fn finish(&self, Visit { draft, place }: Visit, subject: u64, number: u64) -> Encounter {
+        let led = self.label_pairs().map(|pair| draft.causes.contains(&pair));
+        let later = place.as_ref().map(|place: &Place| place.later);
         Encounter {
             id: EncounterId::new(format!("E{number}")),
-            subject: SubjectId::new(format!("S{number}")),
-            start: None,
-            end: None,
+            subject: SubjectId::new(format!("S{subject}")),
+            start: place.as_ref().map(|place| place.start),
+            end: place.as_ref().map(|place| place.end),
             prediction_time: None,
             part: None,
-            labels: labels.to_vec(),
+            labels: led.into_iter().chain(later).map(Some).collect(),
             edges: Some(Edges {
                 diagnosis_treatment: positions(&draft.causes, &draft.diagnoses, &draft.treatments),
                 treatment_lab: positions(&draft.results, &draft.treatments, &draft.labs),
@@ -282,15 +318,15 @@ impl Generator {
 }
 
 /// An encounter in code ids.
-struct Draft {
-    diagnoses: Vec<u32>,
+pub(super) struct Draft {
+    pub(super) diagnoses: Vec<u32>,
     treatments: Vec<u32>,
     labs: Vec<u32>,
-    causes: Vec<(u32, u32)>,
+    pub(super) causes: Vec<(u32, u32)>,
     results: Vec<(u32, u32)>,
 }
 
-fn happens(rng: &mut Xoshiro256PlusPlus, probability: f64) -> bool {
+pub(super) fn happens(rng: &mut Xoshiro256PlusPlus, probability: f64) -> bool {
     rng.random::<f64>() < probability
 }
 
@@ -379,7 +415,7 @@ mod tests {
                 ..Settings::default()
             };
             let generator = Generator::new(&settings).unwrap();
-            let size = |n| generator.draw_diagnoses(&mut stream(0, Purpose::Encounter, n)).len();
+            let size = |n| generator.draw_diagnoses(&mut stream(0, Purpose::Encounter, n), &[]).len();
             (0..400).map(size).collect::<Vec<usize>>()
         };
         let mean = |sizes: &[usize]| sizes.iter().sum::<usize>() as f64 / sizes.len() as f64;

@@ -14,17 +14,21 @@
 //! treatment drawn again for the same diagnosis draws no labs again. Encounters are drawn until enough pass
 //! the filter instead of drawing 2,000,000 and keeping the first 50,000: the result is the same.
 //!
+//! The paper's patients have one encounter each. With [`Visits::mean`] above 1 they have several, each drawn
+//! after the one before (`history.rs`).
+//!
 //! Every number comes from the seed and its own position (which table, which row, which encounter), never
 //! from the order in which threads ask. So p(R|m,d) with its 10^9 numbers needs no memory, and a seed gives
 //! the same encounters with any number of threads.
 
 mod generator;
+mod history;
 mod pareto;
 mod rows;
 mod settings;
 
-pub use generator::{Drawn, Generator};
-pub use settings::{Labels, Normal, Preset, Settings};
+pub use generator::{Drawn, Generator, LATER};
+pub use settings::{Labels, Normal, Preset, Settings, Visits};
 
 /// The name of this source in `dataset.json`.
 pub const SOURCE: &str = "synthetic";

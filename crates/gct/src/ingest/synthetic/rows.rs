@@ -19,10 +19,12 @@ pub(super) enum Purpose {
     MoreLabs,
     Encounter,
     Spare,
+    Patient,
+    Chronic,
 }
 
-/// The random numbers of one row of one table, or of one encounter: a function of the seed and the position
-/// alone.
+/// The random numbers of one row of one table, of one encounter, or of one patient: a function of the seed
+/// and the position alone.
 pub(super) fn stream(seed: u64, purpose: Purpose, position: u64) -> Xoshiro256PlusPlus {
     let mix = |state: u64| SplitMix64::seed_from_u64(state).next_u64();
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed) ^ purpose as u64) ^ position)
@@ -46,6 +48,12 @@ impl Categorical {
     fn new(weights: Vec<f32>) -> Self {
         let blocks: Vec<f32> = weights.chunks(BLOCK).map(sum).collect();
         Categorical { total: blocks.iter().sum(), weights, blocks }
+    }
+
+    /// The probability of a column.
+    #[cfg(test)]
+    pub(super) fn probability(&self, column: u32) -> f64 {
+        f64::from(self.weights[column as usize] / self.total)
     }
 
     /// Draws a column.

@@ -54,6 +54,57 @@ pub struct Labels {
     pub p_m1_given_d2: f64,
 }
 
+/// Patients with several visits, which the paper does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Visits {
+    /// How many visits a patient has in the mean. 1 is the paper's: everybody has one, and nothing below
+    /// matters.
+    pub mean: f64,
+    /// The share of the diagnoses that are chronic. d1 of the labels always is.
+    pub chronic: f64,
+    /// The chance that a chronic diagnosis is there at the next visit too.
+    pub persistence: f64,
+    /// The chance that a new diagnosis comes with one of the visit before, by p(D|d), and not by p(D).
+    pub follow_on: f64,
+    /// The chance of the label `later` if d1 led to m1 in an earlier visit of the patient.
+    pub later_hit: f64,
+    /// Its chance otherwise.
+    pub later_base: f64,
+}
+
+impl Visits {
+    /// Whether patients have several.
+    pub fn are_several(&self) -> bool {
+        self.mean > 1.0
+    }
+
+    /// So that files of one visit per patient do not speak of it.
+    fn are_default(&self) -> bool {
+        *self == Visits::default()
+    }
+
+    fn check(&self) -> Result<()> {
+        number("visits.mean", self.mean, 1.0, 20.0)?;
+        for (name, probability) in [
+            ("visits.chronic", self.chronic),
+            ("visits.persistence", self.persistence),
+            ("visits.follow_on", self.follow_on),
+            ("visits.later_hit", self.later_hit),
+            ("visits.later_base", self.later_base),
+        ] {
+            number(name, probability, 0.0, 1.0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Default for Visits {
+    fn default() -> Self {
+        Visits { mean: 1.0, chronic: 0.3, persistence: 0.8, follow_on: 0.5, later_hit: 0.8, later_base: 0.05 }
+    }
+}
+
 /// Everything that decides which encounters are drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +146,9 @@ pub struct Settings {
     pub max_codes: usize,
     /// The diagnosis-treatment task.
     pub labels: Labels,
+    /// The visits of a patient.
+    #[serde(default, skip_serializing_if = "Visits::are_default")]
+    pub visits: Visits,
 }
 
 impl Settings {
@@ -133,6 +187,7 @@ impl Settings {
                 p_m1_given_d1: 0.2,
                 p_m1_given_d2: 0.8,
             },
+            visits: Visits::default(),
         }
     }
 
@@ -189,7 +244,7 @@ impl Settings {
         ] {
             number(name, probability, 0.0, 0.999)?;
         }
-        Ok(())
+        self.visits.check()
     }
 }
 
@@ -253,5 +308,26 @@ mod tests {
             refused(|s| s.vocabulary.treatment = 900),
             "setting `labels.m1`: 939 is not allowed; expected an id below the vocabulary size, 900"
         );
+        for (mean, found) in [(0.5, "0.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf"), (21.0, "21")] {
+            let visits = Visits { mean, ..Visits::default() };
+            assert_eq!(
+                Settings { visits, ..Settings::default() }.check().unwrap_err().to_string(),
+                format!("setting `visits.mean`: {found} is not allowed; expected a number from 1 to 20")
+            );
+        }
+        assert_eq!(
+            refused(|s| s.visits.persistence = 1.5),
+            "setting `visits.persistence`: 1.5 is not allowed; expected a number from 0 to 1"
+        );
+    }
+
+    #[test]
+    fn one_visit_per_patient_is_not_spoken_of() {
+        let of_one = serde_json::to_value(Settings::default()).unwrap();
+        assert!(of_one.get("visits").is_none());
+        assert_eq!(serde_json::from_value::<Settings>(of_one).unwrap(), Settings::default());
+        let visits = Visits { mean: 3.0, ..Visits::default() };
+        let of_several = serde_json::to_value(Settings { visits, ..Settings::default() }).unwrap();
+        assert_eq!(of_several["visits"]["persistence"], 0.8, "with every constant that it was made with");
     }
 }
