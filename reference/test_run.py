@@ -87,7 +87,7 @@ def test_the_true_diagnosis_is_guessed_as_often_as_the_accuracy_says(train, gct,
 
 def test_vectors_are_the_same_for_pandas_and_numpy(train, gct, tmp_path):
     folder = train("label:d1_m1")
-    for what in [[], ["--codes"]]:
+    for what in [[], ["--what", "codes"]]:
         gct("embed", folder, *what, "--out", tmp_path / "v.parquet", "--force")
         gct("embed", folder, *what, "--out", tmp_path / "v.npy", "--force")
         table, matrix = pandas.read_parquet(tmp_path / "v.parquet"), np.load(tmp_path / "v.npy")

@@ -3,21 +3,22 @@
 use std::path::Path;
 
 use anyhow::Result;
-use clap::Args;
-use gct::predict::{self, Written};
+use clap::{Args, ValueEnum};
+use gct::predict::{self, Embedded, Written};
 use gct::run::Run;
 use serde_json::json;
 
 use crate::output::RowsFile;
 use crate::selection::{self, SelectionArguments};
-use crate::terminal::{self, counted, visible};
+use crate::terminal::{self, count, refusal, visible};
 
 /// Write embeddings of visits or of codes, as Parquet, CSV, JSON lines or for NumPy
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct embed runs/gct --out visits.parquet           subject_id, encounter_id, embedding
   gct embed runs/gct --split all --out visits.npy   a row for each encounter, in the order of the dataset
-  gct embed runs/gct --codes --out codes.parquet    kind, code, description, embedding
+  gct embed runs/gct --what codes --out codes.parquet   kind, code, description, embedding
+  gct embed runs/history --what subjects --out subjects.parquet   a vector per patient, at the last visit
   gct embed runs/gct --data new.csv --out new.csv   new encounters, as for `gct predict`; - for standard input
 
 A run of masked_diagnosis embeds each encounter with one diagnosis hidden, as in training.")]
@@ -25,9 +26,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     selection: SelectionArguments,
 
-    /// Embeddings of codes instead of visits
-    #[arg(long, conflicts_with_all = ["data", "split"])]
-    codes: bool,
+    /// Embeddings of what; those of subjects are of runs with history
+    #[arg(long, value_enum, default_value_t = What::Visits)]
+    what: What,
 
     #[command(flatten)]
     output: RowsFile,
@@ -37,19 +38,51 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What is embedded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Visits,
+    Subjects,
+    Codes,
+}
+
+impl What {
+    /// What the rows are, in the report.
+    fn name(self) -> &'static str {
+        match self {
+            What::Visits => "encounters",
+            What::Subjects => "subjects",
+            What::Codes => "codes",
+        }
+    }
+
+    /// What of encounters is embedded; `None` if nothing.
+    fn of_encounters(self) -> Option<Embedded> {
+        match self {
+            What::Visits => Some(Embedded::Visits),
+            What::Subjects => Some(Embedded::Subjects),
+            What::Codes => None,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    if arguments.what == What::Codes && arguments.selection.is_given() {
+        let hint = "leave out --data and --split: codes are those of the run";
+        return Err(refusal("--what codes is not about encounters", hint));
+    }
     arguments.output.check(&["parquet", "csv", "jsonl", "npy"], arguments.json)?;
     let run = arguments.selection.run()?;
     let file = arguments.selection.file()?;
-    let (written, left_out) = match file {
-        Some(file) => {
-            let written = of_file(arguments, &run, file, quiet)?;
+    let (written, left_out) = match (file, arguments.what.of_encounters()) {
+        (Some(file), Some(embedded)) => {
+            let written = of_file(arguments, &run, (file, embedded), quiet)?;
             (written, selection::left_out_of_file(&run, &written))
         }
-        None => {
-            let written = match arguments.codes {
-                true => arguments.output.with_target(|target| predict::codes(&run, target))?,
-                false => of_dataset(arguments, quiet)?,
+        (_, embedded) => {
+            let written = match embedded {
+                None => arguments.output.with_target(|target| predict::codes(&run, target))?,
+                Some(embedded) => of_dataset(arguments, embedded, quiet)?,
             };
             (written, selection::left_out(written.left_out, written.unseen, written.overlap))
         }
@@ -70,8 +103,8 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         }
         return Ok(terminal::print_json(&report)?);
     }
-    let [one, several] = if arguments.codes { ["code", "codes"] } else { ["encounter", "encounters"] };
-    let said = format!("vectors of {width} numbers for {}\n{left_out}", counted(written.rows, one, several));
+    let what = arguments.what.name();
+    let said = format!("vectors of {width} numbers for {} {what}\n{left_out}", count(written.rows));
     let text = match arguments.output.is_standard() {
         true => said,
         false => format!("{}: {said}", visible(arguments.output.out.display())),
@@ -79,22 +112,27 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     terminal::print_summary(&text, arguments.output.is_standard(), quiet)
 }
 
-fn of_dataset(arguments: &Arguments, quiet: bool) -> Result<Written> {
+fn of_dataset(arguments: &Arguments, embedded: Embedded, quiet: bool) -> Result<Written> {
     let (run, dataset, which) = arguments.selection.open()?;
     let bar = selection::progress(&run, &dataset, which, "embedding encounters", quiet);
     arguments.output.with_target(|target| {
-        let written = predict::visits(&run, &dataset, which, target, &terminal::counting(&bar));
+        let written = predict::embed(&run, embedded, &dataset, which, target, &terminal::counting(&bar));
         bar.finish_and_clear();
         written
     })
 }
 
-fn of_file(arguments: &Arguments, run: &Run, file: &Path, quiet: bool) -> Result<Written> {
+fn of_file(
+    arguments: &Arguments,
+    run: &Run,
+    (file, embedded): (&Path, Embedded),
+    quiet: bool,
+) -> Result<Written> {
     let bar = terminal::progress(0, "embedding encounters", quiet);
     arguments.output.with_target(|target| {
         let job = terminal::counting(&bar);
         let written = selection::incoming(run, file, &job)
-            .and_then(|incoming| predict::incoming_visits(run, incoming, target, &job));
+            .and_then(|incoming| predict::embed_incoming(run, embedded, incoming, target, &job));
         bar.finish_and_clear();
         written
     })

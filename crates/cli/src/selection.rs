@@ -99,6 +99,11 @@ impl RawArguments {
 }
 
 impl SelectionArguments {
+    /// Whether encounters are chosen.
+    pub(crate) fn is_given(&self) -> bool {
+        self.data.is_some() || self.split.is_some()
+    }
+
     /// Opens the run alone.
     pub(crate) fn run(&self) -> gct::Result<Run> {
         Run::open(&self.run)

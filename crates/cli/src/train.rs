@@ -8,11 +8,12 @@ use anyhow::Result;
 use clap::Args;
 use gct::dataset::Dataset;
 use gct::files::Overwrite;
+use gct::history::Aggregator;
 use gct::job::Job;
 use gct::model::Config;
 use gct::question::Question;
 use gct::run::{Entry, Run, Settings};
-use gct::train::{self, Event, Execution, Outcome};
+use gct::train::{self, Event, Execution, HistoryCounts, Outcome};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -29,6 +30,7 @@ use crate::terminal::{self, count, counted, refusal, score, visible};
   gct train --data synthetic --task label:d1_m1 --model transformer --out runs/t --steps 5000 --set learning_rate=0.001
   gct train --data hospital --task readmission --model logistic --out runs/l   a baseline, in seconds
   gct train --data hospital --task labels:readmission,mortality --set class_weight=balanced --out runs/two
+  gct train --data hospital --task readmission --history gru --out runs/h   with earlier visits
   gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
   gct train --out runs/gct --resume --steps 40000   for more steps than before
@@ -54,6 +56,11 @@ pub(crate) struct Arguments {
     /// The run folder to make
     #[arg(long, value_name = "RUN", required_unless_present = "show_config")]
     out: Option<PathBuf>,
+
+    /// See earlier encounters of the subject too, made one vector by this [none, bag, gru, cnn, attention; gru
+    /// if none is named]
+    #[arg(long, value_name = "AGGREGATOR", num_args = 0..=1, default_missing_value = "gru")]
+    history: Option<String>,
 
     /// Training steps, of one batch each [default: 20000]
     #[arg(long, value_name = "N")]
@@ -170,6 +177,7 @@ fn check_same(arguments: &Arguments, run: &Run, dataset: &Dataset) -> Result<u64
     given.seed = arguments.seed.unwrap_or(given.seed);
     given.split.seed = arguments.split_seed.unwrap_or(given.split.seed);
     given.prior.file = arguments.prior.clone().or(given.prior.file);
+    given.history.aggregator = aggregator(arguments)?.unwrap_or(given.history.aggregator);
     let steps = arguments.steps.unwrap_or(given.steps);
     given.steps = there.steps;
     match gct::overrides::difference(&given, there) {
@@ -202,15 +210,26 @@ fn settings(arguments: &Arguments, dataset: Option<&Dataset>) -> Result<Settings
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);
     settings.prior.file = arguments.prior.clone().or(settings.prior.file);
+    settings.history.aggregator = aggregator(arguments)?.unwrap_or(settings.history.aggregator);
     settings.check()?;
     Ok(settings)
 }
 
+/// The aggregator that a flag names.
+fn aggregator(arguments: &Arguments) -> gct::Result<Option<Aggregator>> {
+    arguments.history.as_deref().map(Aggregator::named).transpose()
+}
+
 /// Whether one training is meant: there is a task, or something that makes no sense without one.
 fn is_of_one(arguments: &Arguments) -> bool {
-    let Arguments { task, model, steps, seed, split_seed, prior, settings, .. } = arguments;
+    let Arguments { task, model, steps, seed, split_seed, prior, history, settings, .. } = arguments;
     let numbers = [steps, seed, split_seed].iter().any(|number| number.is_some());
-    task.is_some() || model.is_some() || prior.is_some() || numbers || settings.is_given()
+    task.is_some()
+        || model.is_some()
+        || prior.is_some()
+        || history.is_some()
+        || numbers
+        || settings.is_given()
 }
 
 /// All settings of one training, or, without a task, the paper's table.
@@ -251,6 +270,16 @@ fn show_config(arguments: &Arguments) -> Result<()> {
     Ok(terminal::print(&(terminal::table(&header, rows) + note))?)
 }
 
+/// What training sees of earlier encounters, in words.
+fn history_line(HistoryCounts { seen, cut }: HistoryCounts, encounters: usize) -> String {
+    let mean = seen as f64 / encounters.max(1) as f64;
+    let cut = match cut {
+        0 => String::new(),
+        cut => format!("; of {} only the latest (history.visits)", count(cut)),
+    };
+    format!("each sees {mean:.2} earlier encounters in the mean{cut}")
+}
+
 /// How a training is shown: a bar if somebody is looking, else a line now and then.
 pub(crate) struct Display {
     bar: ProgressBar,
@@ -281,7 +310,7 @@ impl Display {
     pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::Read(encounters) => self.bar.set_position(*encounters),
-            Event::Started { step, steps, batch, train, validation, left_out } => {
+            Event::Started { step, steps, batch, train, validation, left_out, history } => {
                 self.finish();
                 self.bar = terminal::training(*steps, *batch, self.quiet);
                 self.bar.set_position(*step);
@@ -295,6 +324,7 @@ impl Display {
                     count(*train as u64),
                     count(*validation as u64)
                 ));
+                history.iter().for_each(|counts| self.line(&history_line(*counts, *train)));
             }
             Event::Step { step, loss } => {
                 // The loss of one batch jumps about.

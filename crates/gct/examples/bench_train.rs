@@ -155,7 +155,7 @@ fn flop_per_step(examples: &[Example]) -> f64 {
     let columns: usize = LAYERS.iter().sum();
     let flop = |example: &Example| {
         let nodes = example.nodes();
-        let pairs = example.allowed.cells().count();
+        let pairs = example.visit.allowed.cells().count();
         // Forward, and backward to the inputs and to the weights.
         let linear = 3 * 2 * nodes * WIDTH * columns;
         // P mixes in block 1, forward and back. In the others scores and mixing are two products, and four

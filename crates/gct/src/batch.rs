@@ -1,12 +1,16 @@
-//! One `Example` per encounter: rows of the embedding table, edges between nodes, the matrix P. Nodes are
-//! ordered visit, context, diagnoses, treatments, labs, as in [`graph`](crate::graph).
+//! Encounters as numbers: a [`Visit`] has rows of the embedding table, edges between nodes and the matrix P,
+//! an [`Example`] is what a model is asked about one, with the visits before it. Nodes are ordered visit,
+//! context, diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use gct_kernels::pairs::Pairs;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{self, NodeKind, NodeRanges};
+use crate::history::time_bucket;
 use crate::prior::{Hidden, MatrixSettings, Prior, PriorSettings};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::sample::Sample;
@@ -83,17 +87,56 @@ pub struct Encoding<'a> {
 }
 
 impl Encoding<'_> {
-    /// The last encounter of a sample in numbers.
+    /// A sample in numbers.
     pub fn example(&self, sample: &Sample<'_>) -> Example {
-        let hidden = sample.hidden_position().map(|position| Hidden { position, rule: self.settings.hidden });
+        self.examples(std::slice::from_ref(sample)).swap_remove(0)
+    }
+
+    /// Samples in numbers. An encounter that several of them see becomes one visit, which they share.
+    pub fn examples(&self, samples: &[Sample<'_>]) -> Vec<Example> {
+        let mut shared = FxHashMap::default();
+        samples.iter().map(|sample| self.sharing(sample, &mut shared)).collect()
+    }
+
+    /// A sample in numbers, with the visits of encounters that others have seen already, by their addresses.
+    fn sharing(&self, sample: &Sample<'_>, shared: &mut FxHashMap<*const Encounter, Arc<Visit>>) -> Example {
+        let labels = sample.encounter().labels.clone();
+        if let Some(bag) = sample.bag() {
+            return Example::of(self.visit(&bag, None)).with_labels(labels);
+        }
+        let mut visit = |encounter: &Encounter, hidden: Option<usize>| match (hidden, sample.has_history()) {
+            (None, true) => {
+                let visit = || Arc::new(self.visit(encounter, None));
+                Arc::clone(shared.entry(std::ptr::from_ref(encounter)).or_insert_with(visit))
+            }
+            _ => Arc::new(self.visit(encounter, hidden)),
+        };
+        let own = visit(sample.encounter(), sample.hidden_position());
+        let mut steps = Vec::new();
+        if sample.has_history() {
+            let seen: Vec<&Encounter> = std::iter::once(sample.encounter()).chain(sample.history()).collect();
+            for (at, encounter) in seen.iter().enumerate() {
+                let between = |earlier: &&Encounter| Some(encounter.start? - earlier.start?);
+                let since = time_bucket(seen.get(at + 1).and_then(between));
+                let ago = time_bucket(sample.time().zip(encounter.start).map(|(asked, start)| asked - start));
+                let visit = if at == 0 { Arc::clone(&own) } else { visit(encounter, None) };
+                steps.push(Step { visit, since, ago });
+            }
+        }
+        Example { visit: own, labels, steps }
+    }
+
+    /// An encounter in numbers, with the diagnosis at a position hidden.
+    fn visit(&self, encounter: &Encounter, hidden: Option<usize>) -> Visit {
+        let hidden = hidden.map(|position| Hidden { position, rule: self.settings.hidden });
         let settings = MatrixSettings { scalar: self.settings.scalar, cells: self.settings.cells, hidden };
-        Example::new(sample.encounter(), self.rows, self.prior, &settings)
+        Visit::new(encounter, self.rows, self.prior, &settings)
     }
 }
 
 /// An encounter in numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Example {
+pub struct Visit {
     /// Which nodes are of which kind.
     pub ranges: NodeRanges,
     /// The row of the embedding table of each node.
@@ -102,15 +145,35 @@ pub struct Example {
     pub edges: Option<Vec<(u32, u32)>>,
     /// A hidden diagnosis: its node, and its id.
     pub hidden: Option<(usize, u32)>,
-    /// The labels to learn, `None` where one is not known; empty where something else is learned.
-    pub labels: Vec<Option<bool>>,
     /// The pairs that M allows.
     pub allowed: Pairs,
     /// P of the allowed pairs.
     pub prior: Vec<f32>,
 }
 
-impl Example {
+/// What a model is asked about a visit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// The visit.
+    pub visit: Arc<Visit>,
+    /// The labels to learn, `None` where one is not known; empty where something else is learned.
+    pub labels: Vec<Option<bool>>,
+    /// With history: the visit and those before it, the latest first. Empty without.
+    pub steps: Vec<Step>,
+}
+
+/// One of a subject's visits, as an example looks back on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The visit. Examples of one subject share it.
+    pub visit: Arc<Visit>,
+    /// The bucket of the time since the visit before it.
+    pub since: u32,
+    /// The bucket of the time from its beginning to the question.
+    pub ago: u32,
+}
+
+impl Visit {
     /// Makes one.
     pub fn new(encounter: &Encounter, rows: EmbeddingRows, prior: &Prior, settings: &MatrixSettings) -> Self {
         let ranges = NodeRanges::of(encounter);
@@ -122,8 +185,7 @@ impl Example {
         });
         let edges = graph::edges(encounter)
             .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect());
-        Example::from_parts(ranges, ids, edges, &prior.matrix(encounter, settings), hidden)
-            .with_labels(encounter.labels.clone())
+        Visit::from_parts(ranges, ids, edges, &prior.matrix(encounter, settings), hidden)
     }
 
     /// Puts one together. `prior` is P, row after row.
@@ -137,12 +199,7 @@ impl Example {
         let allowed = ranges.pairs();
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
-        Example { ranges, ids, edges, hidden, labels: Vec::new(), allowed, prior: compact }
-    }
-
-    /// The same with labels to learn.
-    pub fn with_labels(self, labels: Vec<Option<bool>>) -> Self {
-        Example { labels, ..self }
+        Visit { ranges, ids, edges, hidden, allowed, prior: compact }
     }
 
     /// The true edges.
@@ -150,7 +207,7 @@ impl Example {
     /// # Panics
     /// If they are not known: models and heads that need them are refused where there are none.
     pub(crate) fn known_edges(&self) -> &[(u32, u32)] {
-        self.edges.as_ref().expect("the edges of every example that needs them are known")
+        self.edges.as_ref().expect("the edges of every visit whose edges are needed are known")
     }
 
     /// The nodes of a kind.
@@ -164,6 +221,33 @@ impl Example {
     }
 }
 
+impl Example {
+    /// One of an encounter without history.
+    pub fn new(encounter: &Encounter, rows: EmbeddingRows, prior: &Prior, settings: &MatrixSettings) -> Self {
+        Example::of(Visit::new(encounter, rows, prior, settings)).with_labels(encounter.labels.clone())
+    }
+
+    /// One of a visit without history and labels.
+    pub fn of(visit: Visit) -> Self {
+        Example { visit: Arc::new(visit), labels: Vec::new(), steps: Vec::new() }
+    }
+
+    /// The same with labels to learn.
+    pub fn with_labels(self, labels: Vec<Option<bool>>) -> Self {
+        Example { labels, ..self }
+    }
+
+    /// The visits that a model sees, its own first.
+    pub fn visits(&self) -> impl Iterator<Item = &Arc<Visit>> {
+        std::iter::once(&self.visit).chain(self.steps.iter().skip(1).map(|step| &step.visit))
+    }
+
+    /// How many nodes its own visit has.
+    pub fn nodes(&self) -> usize {
+        self.visit.nodes()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,9 +257,9 @@ mod tests {
         for context in [0, 2] {
             let ranges = NodeRanges::new(PerKind { context, diagnosis: 2, treatment: 3, lab: 2 });
             let len = ranges.len();
-            let example = Example::from_parts(ranges, vec![0; len], None, &vec![1.0; len * len], None);
+            let visit = Visit::from_parts(ranges, vec![0; len], None, &vec![1.0; len * len], None);
             let mut cells = vec![0.0; len * len];
-            example.allowed.expand(&example.prior, &mut cells);
+            visit.allowed.expand(&visit.prior, &mut cells);
             for (cell, allowed) in cells.into_iter().enumerate() {
                 assert_eq!(allowed > 0.0, ranges.allowed(cell / len, cell % len), "cell {cell}");
             }

@@ -132,16 +132,16 @@ fn examples(
     }
     let (mut examples, mut done) = (vec![Vec::new(); labels], 0);
     in_rounds(
+        &predictor,
         &mut reader,
         |encounter| predictor.can_test(encounter),
-        |encounters| {
-            let samples = predictor.samples(encounters);
-            for (sample, logits) in samples.iter().zip(predictor.answers(&samples)?) {
+        |samples| {
+            for (sample, logits) in samples.iter().zip(predictor.answers(samples)?) {
                 predictor.question().each_outcome(sample, &logits, |label, logit, truth| {
                     examples[label].push((logit, truth));
                 });
             }
-            done += encounters.len() as u64;
+            done += samples.len() as u64;
             job.advance(done)
         },
     )?;

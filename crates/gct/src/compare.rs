@@ -239,16 +239,16 @@ impl Asked {
         let mut reader = Reader::new(run, dataset, which)?.testing(run, dataset, training)?;
         let (mut asking, mut done) = (Asking::new(self, run, keep), 0);
         in_rounds(
+            &predictor,
             &mut reader,
             |encounter| predictor.can_test(encounter),
-            |some| {
-                for some in some.chunks(predictor.at_once()) {
-                    let samples = predictor.samples(some);
-                    for (sample, logits) in samples.iter().zip(predictor.answers(&samples)?) {
+            |samples| {
+                for some in samples.chunks(predictor.at_once()) {
+                    for (sample, logits) in some.iter().zip(predictor.answers(some)?) {
                         asking.add(sample, &logits);
                     }
                 }
-                done += some.len() as u64;
+                done += samples.len() as u64;
                 job.advance(done)
             },
         )?;

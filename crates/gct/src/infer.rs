@@ -1,6 +1,7 @@
 //! A run asked about encounters: the encounters of a dataset in the words of the run, and what its model says
 //! of them.
 
+use std::iter::Peekable;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
@@ -9,15 +10,19 @@ use serde::Serialize;
 use crate::batch::{Encoding, Example};
 use crate::dataset::{Dataset, Encounters};
 use crate::error::{Error, Result};
+use crate::history::Window;
 use crate::model::{Frozen, LoadedModel, Model, Pool};
 use crate::question::{Hide, Question};
 use crate::record::{Code, CodeKind, Edge, Edges, Encounter, PerKind};
 use crate::run::{Hasher, Learned, Run};
-use crate::sample::Sample;
+use crate::sample::{OwnedSample, Sample};
 use crate::split::{Split, SplitPart};
 
 /// Encounters that one thread takes at a time.
 const SHARE: usize = 16;
+
+/// Samples of one subject that one thread takes at a time.
+const SUBJECT_SHARE: usize = 16 * SHARE;
 
 /// Encounters that are in memory at a time.
 pub(crate) const ROUND: usize = 4096;
@@ -455,14 +460,55 @@ impl<'a> Predictor<'a> {
         (!fits).then(|| "has an edge to a code that it does not have".into())
     }
 
-    /// What is known of an encounter when it is asked about; what is hidden depends on the encounter alone.
+    /// What is known of an encounter when it is asked about, without earlier ones of its subject; what is
+    /// hidden depends on the encounter alone.
     pub fn sample<'e>(&self, encounter: &'e Encounter) -> Sample<'e> {
-        self.question.sample(encounter, Hide::ByEncounter)
+        self.sample_after(&[], encounter)
     }
 
-    /// The samples of some encounters.
+    /// The same with those of its subject before it that are seen.
+    pub fn sample_of<'e>(&self, sample: &'e OwnedSample) -> Sample<'e> {
+        self.sample_after(&sample.before, &sample.encounter)
+    }
+
+    /// The same of an encounter with so much hidden, if its question hides something.
+    pub fn sample_hiding<'e>(&self, sample: &'e OwnedSample, hide: Hide) -> Sample<'e> {
+        self.question.sample(&sample.encounter, hide).with_history(&sample.before, self.window())
+    }
+
+    fn sample_after<'e>(&self, before: &'e [Encounter], encounter: &'e Encounter) -> Sample<'e> {
+        self.question.sample(encounter, Hide::ByEncounter).with_history(before, self.window())
+    }
+
+    /// The samples of some encounters. If the model sees history, those of a subject follow each other, the
+    /// oldest first, and each sees those before it.
     pub fn samples<'e>(&self, encounters: &'e [Encounter]) -> Vec<Sample<'e>> {
-        encounters.iter().map(|encounter| self.sample(encounter)).collect()
+        self.samples_of(encounters, |_| true)
+    }
+
+    /// The same of those encounters that are wanted; all of them are history.
+    pub(crate) fn samples_of<'e>(
+        &self,
+        encounters: &'e [Encounter],
+        wanted: impl Fn(&Encounter) -> bool,
+    ) -> Vec<Sample<'e>> {
+        let has_history = self.sees_history();
+        let of_subject = |subject: &'e [Encounter]| {
+            let before = |at: usize| if has_history { &subject[..at] } else { &[] };
+            let asked = (0..subject.len()).filter(|at| wanted(&subject[*at]));
+            asked.map(|at| self.sample_after(before(at), &subject[at])).collect::<Vec<_>>()
+        };
+        encounters.chunk_by(is_of_same_subject).flat_map(of_subject).collect()
+    }
+
+    /// Whether the model sees earlier encounters.
+    pub(crate) fn sees_history(&self) -> bool {
+        self.window().is_some()
+    }
+
+    /// How far back the model looks; `None` without history.
+    fn window(&self) -> Option<Window> {
+        self.model().history().window()
     }
 
     /// A sample in numbers.
@@ -492,6 +538,17 @@ impl<'a> Predictor<'a> {
         finite(self.map(samples, |model, examples, pool| model.visits(examples, pool)))
     }
 
+    /// The vector of all that each sample sees of its subject: see [`Frozen::subjects`].
+    ///
+    /// # Errors
+    /// As [`Predictor::vectors`].
+    ///
+    /// # Panics
+    /// As [`Predictor::vectors`].
+    pub fn subject_vectors(&self, samples: &[Sample<'_>]) -> Result<Vec<Vec<f32>>> {
+        finite(self.map(samples, |model, examples, pool| model.subjects(examples, pool)))
+    }
+
     /// What `ask` makes of some examples at a time, in the order of the samples.
     pub fn map<R: Send>(
         &self,
@@ -499,15 +556,38 @@ impl<'a> Predictor<'a> {
         ask: impl Fn(&Frozen<f32>, &[Example], &mut Pool<f32>) -> Vec<R> + Sync,
     ) -> Vec<R> {
         let share = |samples: &[Sample<'_>]| {
-            let examples: Vec<Example> = samples.iter().map(|sample| self.example(sample)).collect();
+            let examples = self.encoding.examples(samples);
             self.loaded.with_pool(|pool| ask(self.model(), &examples, pool))
         };
         // What one thread takes anyway is quicker taken here than by a thread that has to be woken.
         if samples.len() <= SHARE {
             return share(samples);
         }
-        samples.par_chunks(SHARE).flat_map_iter(share).collect()
+        match self.window() {
+            None => samples.par_chunks(SHARE).flat_map_iter(share).collect(),
+            Some(_) => shares(samples).into_par_iter().flat_map_iter(share).collect(),
+        }
     }
+}
+
+/// Samples in shares that a thread takes at a time. Those of a subject stay together, as long as they are not
+/// too many, so that the visits that they share are computed once.
+fn shares<'s, 'e>(samples: &'s [Sample<'e>]) -> Vec<&'s [Sample<'e>]> {
+    let (mut shares, mut rest) = (Vec::new(), samples);
+    while !rest.is_empty() {
+        let same = |at: usize| is_of_same_subject(rest[at - 1].encounter(), rest[at].encounter());
+        let most = rest.len().min(SUBJECT_SHARE);
+        let end = (SHARE..most).find(|at| !same(*at)).unwrap_or(most);
+        let (share, left) = rest.split_at(end);
+        shares.push(share);
+        rest = left;
+    }
+    shares
+}
+
+/// Whether two encounters that follow each other are of one subject that is known.
+pub(crate) fn is_of_same_subject(one: &Encounter, next: &Encounter) -> bool {
+    one.subject == next.subject && !one.subject.as_str().is_empty()
 }
 
 /// Refuses the first encounter with a problem, by its index.
@@ -526,52 +606,72 @@ fn finite(rows: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
     }
 }
 
-/// Calls `each` with some encounters at a time, those that `wanted` wants; returns how many it did not. The
-/// next ones are read meanwhile.
+/// Calls `each` with the samples of some encounters at a time, those that `wanted` wants; returns how many it
+/// did not. The next ones are read meanwhile.
 pub(crate) fn in_rounds(
+    predictor: &Predictor<'_>,
     reader: &mut (impl Iterator<Item = Result<Encounter>> + Send),
     wanted: impl Fn(&Encounter) -> bool + Sync,
-    mut each: impl FnMut(&[Encounter]) -> Result<()>,
+    mut each: impl FnMut(&[Sample<'_>]) -> Result<()>,
 ) -> Result<u64> {
+    let has_history = predictor.sees_history();
     std::thread::scope(|scope| {
         let (sender, rounds) = std::sync::mpsc::sync_channel::<Result<Vec<Encounter>>>(1);
-        let reading = scope.spawn(|| {
-            let (sender, mut left_out) = (sender, 0);
+        let wanted = &wanted;
+        let reading = scope.spawn(move || {
+            let mut rounds = Rounds { reader: reader.peekable(), has_history, left_out: 0 };
             loop {
-                let round = next_round(reader, &wanted, &mut left_out);
+                let round = rounds.next(wanted);
                 let is_last = !matches!(&round, Ok(round) if !round.is_empty());
                 // If nobody takes it, there was an error on the other side.
                 if sender.send(round).is_err() || is_last {
-                    return left_out;
+                    return rounds.left_out;
                 }
             }
         });
         for round in &rounds {
             let round = round?;
-            if !round.is_empty() {
-                each(&round)?;
+            let samples = predictor.samples_of(&round, wanted);
+            if !samples.is_empty() {
+                each(&samples)?;
             }
         }
         Ok(reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-fn next_round(
-    reader: &mut impl Iterator<Item = Result<Encounter>>,
-    wanted: impl Fn(&Encounter) -> bool,
-    left_out: &mut u64,
-) -> Result<Vec<Encounter>> {
-    let mut round = Vec::new();
-    for encounter in reader {
-        let encounter = encounter?;
-        if !wanted(&encounter) {
-            *left_out += 1;
-            continue;
+/// Encounters, some at a time.
+struct Rounds<I: Iterator> {
+    reader: Peekable<I>,
+    /// Whether encounters that nobody asks about are kept, because others see them, and a subject's stay
+    /// together.
+    has_history: bool,
+    /// Encounters that were not wanted.
+    left_out: u64,
+}
+
+impl<I: Iterator<Item = Result<Encounter>>> Rounds<I> {
+    fn next(&mut self, wanted: impl Fn(&Encounter) -> bool) -> Result<Vec<Encounter>> {
+        let mut round: Vec<Encounter> = Vec::new();
+        while let Some(encounter) = self.reader.next() {
+            let encounter = encounter?;
+            let is_wanted = wanted(&encounter);
+            self.left_out += u64::from(!is_wanted);
+            if is_wanted || self.has_history {
+                round.push(encounter);
+            }
+            if round.len() >= ROUND && !self.is_amid_subject(&round) {
+                break;
+            }
         }
-        round.push(encounter);
-        if round.len() == ROUND {
-            break;
+        Ok(round)
+    }
+
+    /// Whether the next encounter is of the subject of the last one.
+    fn is_amid_subject(&mut self, round: &[Encounter]) -> bool {
+        match (round.last(), self.reader.peek()) {
+            (Some(last), Some(Ok(next))) => self.has_history && is_of_same_subject(last, next),
+            _ => false,
         }
     }
-    Ok(round)
 }

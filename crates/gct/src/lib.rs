@@ -59,7 +59,7 @@
 //! | predict, attribute, explain, embed, evaluate in memory | [`run::Run`] |
 //! | calibrate the probabilities of a run | [`calibrate::run`], [`run::Run::raw`] |
 //! | compare runs on the same encounters | [`compare::run`] |
-//! | the same for a dataset, into files | [`predict::score`], [`predict::visits`], [`evaluate::run`] |
+//! | the same for a dataset, into files | [`predict::score`], [`predict::embed`], [`evaluate::run`] |
 //! | compute P of an encounter | [`prior::Prior`] |
 //! | split by subject | [`split::Split`] |
 //! | work with weights and vectors of nodes | [`model::Model`] |
@@ -111,7 +111,10 @@ pub mod split;
 /// them.
 pub mod graph;
 
-/// What is known when a question is asked: encounters of one subject.
+/// Earlier encounters of a subject as history: how many a model sees, and what makes one vector of theirs.
+pub mod history;
+
+/// What is known when a question is asked: an encounter, and those of its subject before it.
 pub mod sample;
 
 /// Conditional probabilities counted on the training split, and the matrix P of an encounter.

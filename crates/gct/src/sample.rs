@@ -1,59 +1,118 @@
 //! What is known when a question is asked, between the records of a subject and the numbers of a model.
 
-use crate::record::Encounter;
+use crate::history::Window;
+use crate::record::{CodeKind, Encounter, PerKind};
 
-/// Encounters of one subject, oldest first, as far as they are known when a question is asked. The question
-/// is about the last one.
+/// What is known when a question about an encounter is asked: the encounter, and with history those of its
+/// subject before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
-    encounters: &'a [Encounter],
+    encounter: &'a Encounter,
+    before: &'a [Encounter],
+    window: Option<Window>,
     hidden: Option<usize>,
+}
+
+/// An encounter and those of its subject that its sample sees, to be asked about later.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedSample {
+    /// The encounter that the question is about.
+    pub encounter: Encounter,
+    /// Those before it, the oldest first; empty without history.
+    pub before: Vec<Encounter>,
+}
+
+impl From<Encounter> for OwnedSample {
+    fn from(encounter: Encounter) -> Self {
+        OwnedSample { encounter, before: Vec::new() }
+    }
 }
 
 impl<'a> Sample<'a> {
     /// A sample of one encounter of which everything is known.
     pub fn of(encounter: &'a Encounter) -> Self {
-        Sample::with_history(std::slice::from_ref(encounter))
+        Sample { encounter, before: &[], window: None, hidden: None }
     }
 
-    /// A sample of encounters of one subject, oldest first.
+    /// The same with those of the encounters before it that a window sees; they are in the order of a
+    /// dataset, the oldest first.
     ///
     /// # Panics
-    /// If there is no encounter, if they are of several subjects, or if times that are known are not in
-    /// order.
-    pub fn with_history(encounters: &'a [Encounter]) -> Self {
-        assert!(!encounters.is_empty(), "a question is about an encounter");
-        for pair in encounters.windows(2) {
-            assert!(pair[0].subject == pair[1].subject, "a sample has one subject");
-            let starts = pair[0].start.zip(pair[1].start);
-            assert!(starts.is_none_or(|(before, after)| before <= after), "the oldest comes first");
+    /// If they are of another subject, or times that are known are not in order.
+    pub(crate) fn with_history(self, before: &'a [Encounter], window: Option<Window>) -> Self {
+        if window.is_some() {
+            let all = || before.iter().chain(std::iter::once(self.encounter));
+            for (one, next) in all().zip(all().skip(1)) {
+                assert!(one.subject == next.subject, "a sample has one subject");
+                let starts = one.start.zip(next.start);
+                assert!(starts.is_none_or(|(one, next)| one <= next), "the oldest comes first");
+            }
         }
-        Sample { encounters, hidden: None }
+        Sample { before, window, ..self }
     }
 
-    /// The same with the diagnosis at this position of the last encounter hidden from the model.
+    /// The same about another version of the encounter, with nothing hidden.
+    pub(crate) fn about<'b>(self, encounter: &'b Encounter) -> Sample<'b>
+    where
+        'a: 'b,
+    {
+        Sample { encounter, hidden: None, ..self }
+    }
+
+    /// The same with the diagnosis at this position of the encounter hidden from the model.
     ///
     /// # Panics
     /// If there is no such diagnosis.
     pub fn hiding(self, position: usize) -> Self {
-        assert!(position < self.encounter().codes.diagnosis.len(), "a diagnosis that is there is hidden");
+        assert!(position < self.encounter.codes.diagnosis.len(), "a diagnosis that is there is hidden");
         Sample { hidden: Some(position), ..self }
     }
 
     /// The encounter that the question is about.
     pub fn encounter(&self) -> &'a Encounter {
-        self.encounters.last().expect("a sample has an encounter")
+        self.encounter
     }
 
-    /// The encounters before it, oldest first.
-    pub fn history(&self) -> &'a [Encounter] {
-        &self.encounters[..self.encounters.len() - 1]
+    /// A copy of what is seen.
+    pub fn to_owned_sample(&self) -> OwnedSample {
+        let mut before: Vec<Encounter> = self.history().cloned().collect();
+        before.reverse();
+        OwnedSample { encounter: self.encounter.clone(), before }
+    }
+
+    /// Whether earlier encounters are seen, if there are any.
+    pub fn has_history(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// The earlier encounters that are seen, the latest first.
+    pub fn history(&self) -> impl Iterator<Item = &'a Encounter> + use<'a> {
+        let (before, encounter) = (self.before, self.encounter);
+        self.window.into_iter().flat_map(move |window| window.of(before, encounter))
+    }
+
+    /// Whether there are more earlier encounters than may be seen.
+    pub(crate) fn history_is_cut(&self) -> bool {
+        self.window.is_some_and(|window| window.is_cut(self.before, self.encounter))
+    }
+
+    /// All that is seen as one encounter, if the model takes history as a bag of codes: the codes of all
+    /// encounters, and the context of the one that the question is about. True edges are not known of it.
+    pub(crate) fn bag(&self) -> Option<Encounter> {
+        self.window.filter(|window| window.bag)?;
+        let mut codes = self.encounter.codes.clone();
+        for earlier in self.history() {
+            for kind in CodeKind::OF_PAPER {
+                codes[kind].extend(&earlier.codes[kind]);
+            }
+        }
+        let bag = Encounter { codes: PerKind::default(), edges: None, ..self.encounter.clone() };
+        Some(Encounter { codes: Encounter::new(codes).codes, ..bag })
     }
 
     /// When the question is asked, in microseconds since 1970-01-01, where that is known.
     pub fn time(&self) -> Option<i64> {
-        let encounter = self.encounter();
-        encounter.prediction_time.or(encounter.start)
+        self.encounter.prediction_time.or(self.encounter.start)
     }
 
     /// The position of the hidden diagnosis among those of the encounter.
@@ -63,41 +122,65 @@ impl<'a> Sample<'a> {
 
     /// The id of the hidden diagnosis.
     pub fn hidden_diagnosis(&self) -> Option<u32> {
-        self.hidden.map(|position| self.encounter().codes.diagnosis[position])
+        self.hidden.map(|position| self.encounter.codes.diagnosis[position])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PerKind, SubjectId};
+    use crate::history::{Aggregator, DAY, History};
+    use crate::record::{Edges, SubjectId};
 
-    fn encounter(start: i64) -> Encounter {
-        let codes = PerKind { diagnosis: vec![3, 8], ..PerKind::default() };
-        Encounter { start: Some(start), ..Encounter::new(codes) }
+    fn encounter(day: i64, diagnoses: &[u32]) -> Encounter {
+        let codes =
+            PerKind { diagnosis: diagnoses.to_vec(), context: vec![day as u32], ..PerKind::default() };
+        Encounter { start: Some(day * DAY), edges: Some(Edges::default()), ..Encounter::new(codes) }
+    }
+
+    fn window(aggregator: Aggregator) -> Option<Window> {
+        History { aggregator, visits: 3, ..History::default() }.window()
     }
 
     #[test]
-    fn a_question_is_about_the_last_encounter() {
-        let encounters = [encounter(1), encounter(5), encounter(5)];
-        let sample = Sample::with_history(&encounters).hiding(1);
-        assert!(std::ptr::eq(sample.encounter(), &encounters[2]));
-        assert_eq!(sample.history().len(), 2);
-        assert_eq!((sample.time(), sample.hidden_diagnosis()), (Some(5), Some(8)));
-        let asked = Encounter { prediction_time: Some(7), ..encounter(5) };
+    fn a_question_is_about_one_encounter_and_sees_those_before_it() {
+        let encounters = [1, 2, 3, 5].map(|day| encounter(day, &[3, 8]));
+        let sample = Sample::of(&encounters[3]).with_history(&encounters[..3], window(Aggregator::Gru));
+        let sample = sample.hiding(1);
+        assert!(std::ptr::eq(sample.encounter(), &encounters[3]));
+        let seen: Vec<i64> = sample.history().map(|earlier| earlier.start.unwrap() / DAY).collect();
+        assert_eq!((seen, sample.history_is_cut()), (vec![3, 2], true));
+        assert_eq!((sample.time(), sample.hidden_diagnosis()), (Some(5 * DAY), Some(8)));
+        let owned = sample.to_owned_sample();
+        assert_eq!(owned.before, encounters[1..3]);
+        let asked = Encounter { prediction_time: Some(7), ..encounters[3].clone() };
         assert_eq!(Sample::of(&asked).time(), Some(7));
+        assert_eq!(sample.about(&asked).history().count(), 2, "another version has the same history");
+        let without = Sample::of(&encounters[3]).with_history(&encounters[..3], window(Aggregator::None));
+        assert_eq!((without.has_history(), without.history().count()), (false, 0));
+    }
+
+    #[test]
+    fn a_bag_has_all_codes_and_the_context_of_the_last_encounter() {
+        let encounters = [encounter(1, &[9]), encounter(2, &[3, 8]), encounter(4, &[5, 8])];
+        let sample =
+            |aggregator| Sample::of(&encounters[2]).with_history(&encounters[..2], window(aggregator));
+        let bag = sample(Aggregator::Bag).bag().unwrap();
+        assert_eq!((bag.codes.diagnosis, bag.codes.context), (vec![3, 5, 8, 9], vec![4]));
+        assert_eq!(bag.edges, None);
+        assert_eq!(sample(Aggregator::Gru).bag(), None);
     }
 
     #[test]
     #[should_panic(expected = "the oldest comes first")]
     fn the_future_is_no_history() {
-        Sample::with_history(&[encounter(5), encounter(1)]);
+        Sample::of(&encounter(1, &[])).with_history(&[encounter(5, &[])], window(Aggregator::Gru));
     }
 
     #[test]
     #[should_panic(expected = "one subject")]
     fn another_subject_is_no_history() {
-        let other = Encounter { subject: SubjectId::new("another"), ..encounter(1) };
-        Sample::with_history(&[other, encounter(5)]);
+        let other = Encounter { subject: SubjectId::new("another"), ..encounter(1, &[]) };
+        Sample::of(&encounter(5, &[])).with_history(&[other], window(Aggregator::Gru));
     }
 }

@@ -4,6 +4,7 @@
 //! of threads. So a run that was stopped or killed goes on from its last checkpoint and ends with the same
 //! weights as one that never was.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,16 +18,18 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate;
 use crate::files::{Overwrite, write_own};
-use crate::infer::Predictor;
+use crate::history::{History, Order, Window};
+use crate::infer::{Predictor, is_of_same_subject};
 use crate::job::{Job, Stop};
 use crate::metric::Scores;
 use crate::model::{Config, Learner, Learning, Model, Moments, Observed, Strengths, TapeLearner};
 use crate::prior::{Counter, Prior};
-use crate::question::Hide;
+use crate::question::{Hide, Question};
 use crate::record::{Encounter, PerKind};
 use crate::run::checkpoint::{self, Loaded, Losses, State};
 use crate::run::journal::Journal;
 use crate::run::{self, Best, ClassWeight, Entry, Hasher, Learned, Run, Settings};
+use crate::sample::Sample;
 use crate::split::{Split, SplitPart};
 
 /// A loss above this has exploded.
@@ -54,6 +57,8 @@ pub enum Event {
         validation: usize,
         /// Encounters of both that have nothing to ask.
         left_out: usize,
+        /// With history: what of it is seen in training.
+        history: Option<HistoryCounts>,
     },
     /// A step was made.
     Step {
@@ -64,6 +69,15 @@ pub enum Event {
     },
     /// A validation was made.
     Validated(Entry),
+}
+
+/// What training sees of earlier encounters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HistoryCounts {
+    /// Earlier encounters, over all encounters to learn from.
+    pub seen: u64,
+    /// Encounters to learn from that have more of them than may be seen.
+    pub cut: u64,
 }
 
 /// How a training ended.
@@ -121,7 +135,7 @@ pub fn start(
     let columns = settings.task.columns(&dataset.manifest().labels)?;
     let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
     // Before anything is read: a model that does not go with its head or the data is refused.
-    let model = Model::new(&settings.model, &settings.head, rows, settings.seed)?;
+    let model = Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
     if settings.task.reads_edges() && dataset.manifest().with_edges == 0 {
         return Err(settings.task.no_answers("the dataset"));
     }
@@ -172,7 +186,8 @@ pub fn resume(
     let steps = steps.unwrap_or(run.settings().steps);
     let settings = Settings { steps, ..run.settings().clone() };
     settings.check()?;
-    let model = Model::new(&settings.model, &settings.head, run.embedding_rows(), settings.seed)?;
+    let rows = run.embedding_rows();
+    let model = Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
     let loaded = checkpoint::load(&run, model)?;
     let state = &loaded.state;
     if steps < state.step {
@@ -205,12 +220,66 @@ fn outcome(settings: &Settings, state: &State) -> Outcome {
     Outcome { step: state.step, best: state.best, early, seconds: state.seconds }
 }
 
-/// The encounters to learn from and to validate on, in the order of the dataset. Their labels are those of
-/// the task.
+/// The encounters to learn from and to validate on. Their labels are those of the task.
 struct Data {
-    train: Vec<Encounter>,
-    validation: Vec<Encounter>,
+    train: Part,
+    validation: Part,
     left_out: usize,
+    history: HistoryCounts,
+}
+
+/// The encounters of a part of the split, in the order of the dataset: those that are asked about and, with
+/// history, the others of the same subjects.
+#[derive(Default)]
+struct Part {
+    encounters: Vec<Encounter>,
+    /// Which of them are asked about.
+    asked: Vec<u32>,
+    /// How many of them are asked about of each subject or, without history, one by one.
+    groups: Vec<u32>,
+    /// What their samples see of earlier encounters.
+    window: Option<Window>,
+}
+
+impl Part {
+    /// Adds an encounter that comes after those before it in the dataset.
+    fn add(&mut self, encounter: Encounter, is_asked: bool) {
+        let last = self.encounters.last().filter(|_| self.window.is_some());
+        let is_next = last.is_some_and(|last| is_of_same_subject(last, &encounter));
+        if is_asked {
+            self.asked.push(self.encounters.len() as u32);
+        }
+        match self.groups.last_mut() {
+            Some(group) if is_next => *group += u32::from(is_asked),
+            _ => self.groups.push(u32::from(is_asked)),
+        }
+        self.encounters.push(encounter);
+    }
+
+    /// How many encounters are asked about.
+    fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// The n-th encounter that is asked about, with those of its subject before it.
+    fn sample(&self, question: &Question, number: usize, hide: Hide) -> Sample<'_> {
+        let (before, rest) = self.encounters.split_at(self.asked[number] as usize);
+        let encounter = &rest[0];
+        let same = |earlier: &&Encounter| self.window.is_some() && is_of_same_subject(earlier, encounter);
+        let count = before.iter().rev().take_while(same).count();
+        question.sample(encounter, hide).with_history(&before[before.len() - count..], self.window)
+    }
+
+    /// What is seen of history.
+    fn history(&self, question: &Question) -> HistoryCounts {
+        let mut counts = HistoryCounts::default();
+        for number in 0..self.len() {
+            let sample = self.sample(question, number, Hide::ByEncounter);
+            counts.seen += sample.history().count() as u64;
+            counts.cut += u64::from(sample.history_is_cut());
+        }
+        counts
+    }
 }
 
 /// What a new run notes of the encounters, whether or not they have something to ask: counts of the training
@@ -235,7 +304,7 @@ impl Noted {
 impl Data {
     /// What a positive of each label counts in the loss; nothing if all count alike.
     fn positives(&self, settings: &Settings) -> Result<Vec<f64>> {
-        settings.class_weight.positives(&settings.task.labels(), &self.train)
+        settings.class_weight.positives(&settings.task.labels(), &self.train.encounters)
     }
 
     /// Reads them.
@@ -248,7 +317,10 @@ impl Data {
     ) -> Result<Self> {
         dataset.check_hashes(&job.inner(|_| None))?;
         let split = Split::new(&settings.split, dataset)?;
-        let mut data = Data { train: Vec::new(), validation: Vec::new(), left_out: 0 };
+        let window = settings.history.window();
+        let part = || Part { window, ..Part::default() };
+        let mut data =
+            Data { train: part(), validation: part(), left_out: 0, history: HistoryCounts::default() };
         let needs_edges = settings.model.needs_edges();
         for (read, encounter) in (1..).zip(dataset.encounters()?) {
             let mut encounter = encounter?;
@@ -266,18 +338,39 @@ impl Data {
             };
             let usable = encounter.edges.is_some() || !needs_edges;
             encounter.labels = columns.iter().map(|column| encounter.labels[*column]).collect();
-            match usable && settings.task.has_answer(&encounter) {
-                true => side.push(encounter),
-                false => data.left_out += 1,
+            let is_asked = usable && settings.task.has_answer(&encounter);
+            data.left_out += usize::from(!is_asked);
+            if is_asked || usable && window.is_some() {
+                side.add(encounter, is_asked);
             }
         }
         for (encounters, part) in [(&data.train, SplitPart::Train), (&data.validation, SplitPart::Validation)]
         {
-            if encounters.is_empty() {
+            if encounters.len() == 0 {
                 return Err(settings.task.no_answers(part.name()));
             }
         }
+        data.history = data.train.history(&settings.task);
+        if window.is_some() && data.history.seen == 0 {
+            return Err(data.no_history(&settings.history));
+        }
         Ok(data)
+    }
+
+    /// The error for encounters of which none sees another.
+    fn no_history(&self, history: &History) -> Error {
+        let lacks_times = self.train.encounters.iter().all(|encounter| encounter.start.is_none());
+        match history.order {
+            Order::Time if lacks_times => {
+                let allowed = "recorded, because no encounter of the training split has a time";
+                Error::setting("history.order", "time", allowed)
+            }
+            Order::Time | Order::Recorded => {
+                let allowed =
+                    "none, because no encounter of the training split has an earlier one of its subject";
+                Error::setting("history.aggregator", history.aggregator.name(), allowed)
+            }
+        }
     }
 }
 
@@ -292,15 +385,19 @@ enum Steps {
 impl Steps {
     fn new(
         (model, moments): (Model<f32>, Moments<f32>),
-        data: &Data,
+        (question, data): (&Question, &Data),
         positives: &[f64],
         execution: Execution<'_>,
     ) -> Self {
         let Config::Logistic(_) = model.config() else {
             return Steps::Batches((execution.learner)(model, moments));
         };
-        let rows = model.embedding_rows();
-        let all = data.train.iter().map(|encounter| (rows.of(encounter), &encounter.labels[..]));
+        let (rows, train) = (model.embedding_rows(), &data.train);
+        let all = (0..train.len()).map(|number| {
+            let sample = train.sample(question, number, Hide::ByEncounter);
+            let bag = sample.bag();
+            (rows.of(bag.as_ref().unwrap_or(sample.encounter())), &sample.encounter().labels[..])
+        });
         let observed = Observed::new(rows.count(), all);
         Steps::Fits(Box::new(Strengths::new(model, moments, observed, positives.to_vec())))
     }
@@ -335,7 +432,7 @@ struct Session<'a> {
     /// The step of the last checkpoint.
     kept: u64,
     journal: Journal,
-    order: Order,
+    order: Shuffled,
     clock: Clock,
 }
 
@@ -365,7 +462,7 @@ impl<'a> Session<'a> {
             // Before the first step, when it is the average of nothing, any values do.
             values: average.unwrap_or_else(|| model.weights().values().to_vec()),
         });
-        let steps = Steps::new((model, moments), data, &positives, execution);
+        let steps = Steps::new((model, moments), (&settings.task, data), &positives, execution);
         Ok(Session {
             run,
             settings,
@@ -376,7 +473,7 @@ impl<'a> Session<'a> {
             average,
             kept: state.step,
             journal: Journal::open(run.path(), state.journal)?,
-            order: Order::new(settings.seed, data.train.len()),
+            order: Shuffled::new(settings.seed, &data.train.groups),
             clock: Clock { start: now, before: state.seconds, lap: (now, state.step), kept: now },
             state,
         })
@@ -403,6 +500,7 @@ impl<'a> Session<'a> {
             train: self.data.train.len(),
             validation: self.data.validation.len(),
             left_out: self.data.left_out,
+            history: (!settings.history.is_none()).then_some(self.data.history),
         });
         // Stopped there, and now told to end there.
         if self.state.step == steps && self.state.losses.steps > 0 {
@@ -557,7 +655,7 @@ impl<'a> Session<'a> {
     fn scores(&self) -> Result<Scores> {
         let predictor = |model: &Model<f32>| Predictor::new(model, &self.settings.task, self.encoding);
         let predictor = self.with_model(predictor);
-        evaluate::validate(&predictor, &self.data.validation)
+        evaluate::validate(&predictor, &self.data.validation.encounters)
     }
 
     fn save_weights(&self, name: &str) -> Result<()> {
@@ -586,18 +684,20 @@ fn batch(
     settings: &Settings,
     data: &Data,
     encoding: Encoding<'_>,
-    order: &mut Order,
+    order: &mut Shuffled,
     step: u64,
 ) -> Vec<Example> {
     let first = step * settings.batch as u64;
-    let batch: Vec<(u64, usize)> =
-        (first..first + settings.batch as u64).map(|number| (number, order.at(number))).collect();
-    (batch.par_iter())
-        .map(|&(number, index)| {
-            let hide = Hide::ByKey(mixed(settings.seed, Purpose::Hiding, number));
-            encoding.example(&settings.task.sample(&data.train[index], hide))
-        })
-        .collect()
+    let sample = |number: u64| {
+        let hide = Hide::ByKey(mixed(settings.seed, Purpose::Hiding, number));
+        data.train.sample(&settings.task, order.at(number), hide)
+    };
+    let samples: Vec<Sample<'_>> = (first..first + settings.batch as u64).map(sample).collect();
+    // Samples of a subject share visits.
+    let share = |one: &Sample<'_>, next: &Sample<'_>| {
+        one.has_history() && is_of_same_subject(one.encounter(), next.encounter())
+    };
+    samples.par_chunk_by(share).flat_map_iter(|samples| encoding.examples(samples)).collect()
 }
 
 /// An exponential moving average of the weights after each step. It begins with the first step and not with
@@ -622,16 +722,25 @@ impl Average {
 }
 
 /// The order in which encounters are learned from: all of them once, in random order, then all of them again
-/// in another.
-struct Order {
+/// in another. With history those of a subject follow each other, so that what they see is computed once.
+struct Shuffled {
     seed: u64,
     epoch: u64,
+    /// The encounters of each group, which stay together.
+    groups: Vec<Range<u32>>,
     indices: Vec<u32>,
 }
 
-impl Order {
-    fn new(seed: u64, encounters: usize) -> Self {
-        let mut order = Order { seed, epoch: 0, indices: (0..encounters as u32).collect() };
+impl Shuffled {
+    /// For groups of these sizes.
+    fn new(seed: u64, sizes: &[u32]) -> Self {
+        let mut end = 0;
+        let group = |size: &u32| {
+            end += size;
+            end - size..end
+        };
+        let groups = sizes.iter().map(group).collect();
+        let mut order = Shuffled { seed, epoch: 0, groups, indices: Vec::new() };
         order.shuffle(0);
         order
     }
@@ -649,9 +758,11 @@ impl Order {
     fn shuffle(&mut self, epoch: u64) {
         self.epoch = epoch;
         // From the same beginning each time, so that an epoch does not depend on the one before.
-        self.indices.sort_unstable();
+        let mut groups: Vec<u32> = (0..self.groups.len() as u32).collect();
         let key = mixed(self.seed, Purpose::Ordering, epoch);
-        self.indices.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
+        groups.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(key));
+        self.indices.clear();
+        self.indices.extend(groups.iter().flat_map(|group| self.groups[*group as usize].clone()));
     }
 }
 
@@ -681,7 +792,8 @@ mod tests {
 
     #[test]
     fn every_epoch_has_every_encounter_once_in_another_order() {
-        let mut order = Order::new(7, 50);
+        let one_by_one = [1; 50];
+        let mut order = Shuffled::new(7, &one_by_one);
         let epochs: Vec<Vec<usize>> =
             (0..3).map(|epoch| (0..50).map(|number| order.at(epoch * 50 + number)).collect()).collect();
         for epoch in &epochs {
@@ -691,8 +803,20 @@ mod tests {
         }
         assert_ne!(epochs[0], epochs[1]);
         // From the middle, as after a stop.
-        assert_eq!(Order::new(7, 50).at(50 + 33), epochs[1][33]);
-        assert_ne!(Order::new(8, 50).indices, Order::new(7, 50).indices, "another seed");
+        assert_eq!(Shuffled::new(7, &one_by_one).at(50 + 33), epochs[1][33]);
+        let orders = [7, 8].map(|seed| Shuffled::new(seed, &one_by_one).indices);
+        assert_ne!(orders[0], orders[1], "another seed");
+    }
+
+    #[test]
+    fn encounters_of_a_subject_follow_each_other() {
+        let mut order = Shuffled::new(7, &[2, 0, 3, 1]);
+        for epoch in 0..5 {
+            let indices: Vec<usize> = (0..6).map(|number| order.at(epoch * 6 + number)).collect();
+            for group in [&[0, 1][..], &[2, 3, 4], &[5]] {
+                assert!(indices.windows(group.len()).any(|window| window == group), "{indices:?}");
+            }
+        }
     }
 
     #[test]

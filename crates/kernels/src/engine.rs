@@ -2,13 +2,15 @@
 //! processor, and one of plain tensor operations for any device, in a crate of its own, that the first is
 //! checked against.
 //!
-//! A matrix has one row per node, graph after graph, or only the rows that a `Reach` takes in.
+//! A matrix has one row per node, graph after graph, or only the rows that a `Reach` takes in. Beside graphs
+//! there may be sequences: graphs whose nodes are steps in time, the newest first. A matrix can have a row per
+//! step just as well, and what works on the nodes of graphs works on the steps of sequences.
 
 use crate::pairs::Normalizer;
 use crate::rows::{Activation, Dropout};
 use crate::weights::{Dense, Vector};
 
-/// The nodes of each graph that are at most so many steps along its pairs away from its first node. Nodes are
+/// The nodes of each graph that are at most so many hops along its pairs away from its first node. Nodes are
 /// ordered by that distance, so these are always the first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reach(usize);
@@ -20,14 +22,49 @@ impl Reach {
     /// Every node.
     pub const ALL: Reach = Reach(usize::MAX);
 
-    /// These nodes and those so many steps further away.
-    pub fn further(self, steps: usize) -> Reach {
-        Reach(self.0.saturating_add(steps))
+    /// These nodes and those so many hops further away.
+    pub fn further(self, hops: usize) -> Reach {
+        Reach(self.0.saturating_add(hops))
     }
 
-    /// How many steps.
-    pub fn steps(self) -> usize {
+    /// How many hops.
+    pub fn hops(self) -> usize {
         self.0
+    }
+}
+
+/// What the rows of a matrix stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// The nodes of graphs.
+    Nodes,
+    /// The steps of sequences.
+    Steps,
+}
+
+/// Which rows a matrix has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// What they stand for.
+    pub axis: Axis,
+    /// Which of these are there.
+    pub reach: Reach,
+}
+
+impl Extent {
+    /// Nodes within reach.
+    pub fn nodes(reach: Reach) -> Self {
+        Extent { axis: Axis::Nodes, reach }
+    }
+
+    /// Steps within reach.
+    pub fn steps(reach: Reach) -> Self {
+        Extent { axis: Axis::Steps, reach }
+    }
+
+    /// The same, but within another reach.
+    pub fn within(self, reach: Reach) -> Self {
+        Extent { reach, ..self }
     }
 }
 
@@ -67,6 +104,15 @@ impl Linear {
     pub fn plain(weight: Dense) -> Self {
         Linear { weight, bias: None, dropout: None }
     }
+}
+
+/// A gated recurrent unit, as PyTorch's `nn.GRU` has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Recurrent {
+    /// From the state to what it contributes to the gates: reset, update and new, side by side.
+    pub weight: Dense,
+    /// What is added to that.
+    pub bias: Vector,
 }
 
 /// A LayerNorm.
@@ -124,7 +170,7 @@ pub struct Connected<'a> {
     pub edges: &'a [(u32, u32)],
 }
 
-/// Operations on the nodes of a batch of graphs. Losses add `weight` times what they return to what is
+/// Operations on the nodes of a batch of graphs, and on the steps of sequences. Losses add `weight` times what they return to what is
 /// minimised.
 pub trait Engine {
     /// A matrix.
@@ -154,7 +200,7 @@ pub trait Engine {
     /// The columns of one, then those of the next.
     fn side_by_side(&mut self, parts: &[Self::Matrix]) -> Self::Matrix;
 
-    /// An attention that is given: the pair numbers of all graphs, one after the other.
+    /// An attention between nodes that is given: the pair numbers of all graphs, one after the other.
     fn given(&mut self, pairs: &[f32]) -> Self::Attention;
 
     /// The attention of queries to keys.
@@ -181,6 +227,22 @@ pub trait Engine {
 
     /// The rows of some nodes, each given by its graph and its index there.
     fn select(&mut self, x: &Self::Matrix, nodes: &[(usize, usize)]) -> Self::Matrix;
+
+    /// The rows of all steps, sequence after sequence, each given by its row of x: mostly that of a graph of
+    /// which x has one row. A row may be that of several steps.
+    fn steps(&mut self, x: &Self::Matrix, graphs: &[usize]) -> Self::Matrix;
+
+    /// One row per sequence: the state of a gated recurrent unit after it went from the oldest step, with
+    /// zeros before it, to the newest. x has what each step contributes to the gates reset, update and new,
+    /// side by side.
+    fn gru(&mut self, x: &Self::Matrix, layer: Recurrent) -> Self::Matrix;
+
+    /// Each step with the `size` - 1 older ones beside it, the newest first; zeros for those that there are
+    /// not.
+    fn windows(&mut self, x: &Self::Matrix, size: usize) -> Self::Matrix;
+
+    /// One row per sequence: the largest number of each column. Of equal ones the newest has the gradient.
+    fn largest(&mut self, x: &Self::Matrix) -> Self::Matrix;
 
     /// Cross entropy of "is there an edge", summed over all ordered pairs of different nodes. Without a
     /// decoder, inner products are logits.

@@ -4,7 +4,7 @@
 //! and normalisation run on all rows at once, mixing along edges runs graph by graph on the pairs that are
 //! allowed.
 //!
-//! Functions of `gemm`, `rows`, `pairs` and `loss` work on plain slices and are compiled three times
+//! Functions of `gemm`, `rows`, `pairs`, `recurrent` and `loss` work on plain slices and are compiled three times
 //! (AVX-512, AVX2 with FMA, baseline); [`level()`] chooses at run time. They are generic over [`Number`]:
 //! `f32` for speed, `f64` for checking gradients by finite differences.
 //!
@@ -24,6 +24,9 @@ pub mod rows;
 
 /// Mixing along the allowed pairs of a graph: attention, softmax, divergence.
 pub mod pairs;
+
+/// Sequences of steps: a gated recurrent unit, windows, maxima.
+pub mod recurrent;
 
 /// Losses with their gradients.
 pub mod loss;

@@ -59,9 +59,10 @@ impl<T: Number> Plain<T> {
         let learned: BTreeMap<usize, Tensor<2>> = (self.parameters.iter())
             .map(|(start, value)| (*start, value.clone().autodiff().require_grad()))
             .collect();
-        let graphs = self.model.graphs(batch);
-        let mut engine = Tensors::new(&learned, &graphs, self.device.clone(), precision::<T>());
-        let outcome = self.model.run(&mut engine, &graphs, batch, pass);
+        let layout = self.model.layout(batch);
+        let mut engine = Tensors::new(&learned, layout.graphs(), self.device.clone(), precision::<T>())
+            .with_sequences(layout.sequences());
+        let outcome = self.model.run(&mut engine, &layout, batch, pass);
         let gradients = engine.objective().map(|objective| objective.backward());
         let all = learned.values().flat_map(|value| {
             match gradients.as_ref().and_then(|gradients| value.grad(gradients)) {

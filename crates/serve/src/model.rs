@@ -89,7 +89,7 @@ fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>
 }
 
 fn sample<'a>(explainer: &Explainer<'_>, question: &'a Question) -> Sample<'a> {
-    explainer.predictor().question().sample(&question.encounter, question.hide)
+    explainer.predictor().sample_hiding(&question.sample, question.hide)
 }
 
 fn samples<'a>(explainer: &Explainer<'_>, questions: &[&'a Question]) -> Vec<Sample<'a>> {

@@ -11,9 +11,9 @@ use gct::dataset::Dataset;
 use gct::infer::Which;
 use gct::job::Job;
 use gct::question::Hide;
-use gct::record::Encounter;
 use gct::report::{self, Looked, Options};
 use gct::run::Run;
+use gct::sample::OwnedSample;
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer;
@@ -29,7 +29,7 @@ pub struct Page {
     /// The JSON of `/page/report.json`.
     report: Bytes,
     /// Those that can be looked at, in the order of their numbers.
-    encounters: Vec<(u64, Encounter)>,
+    encounters: Vec<(u64, OwnedSample)>,
 }
 
 impl Page {
@@ -93,8 +93,8 @@ async fn explanation(
     let axum::extract::Path((index, number)) = path.map_err(|_| Problem::NotFound)?;
     let of_run = app.page.as_ref().filter(|_| index == 0).ok_or(Problem::NotFound)?;
     let position = of_run.encounters.binary_search_by_key(&number, |(number, _)| *number);
-    let encounter = of_run.encounters[position.map_err(|_| Problem::NotFound)?].1.clone();
-    let question = Question { encounter, hide: Hide::ByEncounter, unknown: Vec::new() };
+    let sample = of_run.encounters[position.map_err(|_| Problem::NotFound)?].1.clone();
+    let question = Question { sample, hide: Hide::ByEncounter, unknown: Vec::new() };
     let deadline = Instant::now() + app.limits.request;
     let asking = app.queue.ask(Ask::Explain, vec![question], ["", ""]);
     let told = timeout_at(deadline, asking).await.map_err(|_| Problem::Late)??;

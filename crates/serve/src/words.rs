@@ -5,8 +5,9 @@ use std::sync::Arc;
 use gct::coding::Recorded;
 use gct::graph::{NodeKind, NodeRanges};
 use gct::question::Hide;
-use gct::record::{CodeKind, Encounter, PerKind};
+use gct::record::{CodeKind, PerKind};
 use gct::run::Run;
+use gct::sample::OwnedSample;
 
 use crate::problem::Problem;
 use crate::shape::{self, Code, UnknownCode};
@@ -16,7 +17,7 @@ const MOST_LEFT_OUT: usize = 200;
 
 /// An encounter as the model is asked about it.
 pub(crate) struct Question {
-    pub(crate) encounter: Encounter,
+    pub(crate) sample: OwnedSample,
     pub(crate) hide: Hide,
     /// Codes that are not known, each once; the model is not asked about them.
     pub(crate) unknown: Vec<UnknownCode>,
@@ -25,7 +26,7 @@ pub(crate) struct Question {
 impl Question {
     /// How many nodes the encounter has.
     pub(crate) fn nodes(&self) -> usize {
-        NodeRanges::of(&self.encounter).len()
+        NodeRanges::of(&self.sample.encounter).len()
     }
 
     /// Whether an explanation says what each code does: an answer for each takes long if there are many, and
@@ -67,7 +68,7 @@ impl Words {
         });
         let unknown = unknown.collect();
         let hide = self.hide(index, hide.as_ref().map(AsRef::as_ref), &encounter.codes.diagnosis)?;
-        Ok(Question { encounter, hide, unknown })
+        Ok(Question { sample: encounter.into(), hide, unknown })
     }
 
     fn hide(&self, index: usize, wanted: Option<&str>, diagnoses: &[u32]) -> Result<Hide, Problem> {

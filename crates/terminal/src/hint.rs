@@ -93,7 +93,7 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
     fixed.into()
 }
 
-const GIVE_CODES: &str = "give codes of the run without values, as `gct embed RUN --codes` lists them, or \
+const GIVE_CODES: &str = "give codes of the run without values, as `gct embed RUN --what codes` lists them, or \
      train the run again";
 
 const CORRECT_DATA: &str =

@@ -83,7 +83,7 @@ lab codes per encounter
     for line in [
         "evaluate run --by age --min-cell 0",
         "predict run --out predictions.parquet",
-        "embed run --out codes.parquet --codes",
+        "embed run --out codes.parquet --what codes",
         "report run --out page.html",
     ] {
         gct(home, line).assert().success();

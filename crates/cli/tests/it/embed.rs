@@ -25,7 +25,7 @@ visits.npy: vectors of 16 numbers for 300 encounters
 fn writes_a_vector_for_each_code_without_the_dataset() {
     let (_guard, home) = trained("graph_reconstruction");
     fs::remove_dir_all(home.join("data")).unwrap();
-    let written = json(&home, "embed run --codes --out codes.parquet");
+    let written = json(&home, "embed run --what codes --out codes.parquet");
     assert_eq!((&written["rows"], &written["width"]), (&3000.into(), &16.into()));
     let error = refusal(&home, "embed run --out visits.npy");
     assert!(error.starts_with("error: ") && error.contains("data"), "{error}");

@@ -235,7 +235,7 @@ codes were taken as they are: the run does not keep rollups and buckets
     let refused = gct(&home, "predict run --data - --out -").stdin(valued).assert().code(2).stdout_eq("");
     refused.stderr_eq(str![[r#"
 error: run does not know how values become codes: its data had none, or an older version of gct trained it
-hint: give codes of the run without values, as `gct embed RUN --codes` lists them, or train the run again
+hint: give codes of the run without values, as `gct embed RUN --what codes` lists them, or train the run again
 
 "#]]);
 }
@@ -326,7 +326,7 @@ fn flags_that_do_not_apply_are_refused() {
         ("predict run --data new.jsonl --out - --json", "--json and --out - are both for standard output"),
         ("predict run --data new.jsonl --out - --force", "--force is for files"),
         ("embed run --out x.npy --format csv", "--format is for rows"),
-        ("embed run --data new.jsonl --codes --out x.csv", "the argument '--data <DIR>' cannot be used"),
+        ("embed run --data new.jsonl --what codes --out x.csv", "the argument '--data <DIR>' cannot be used"),
         ("predict run --data nowhere.jsonl --out x.csv", "cannot open nowhere.jsonl"),
     ] {
         let error = refusal(home, line);

@@ -16,6 +16,7 @@ mod experiment;
 mod explain;
 mod files;
 mod flags;
+mod history;
 mod incoming;
 mod inspect;
 mod man;

@@ -190,8 +190,7 @@ impl Run {
         predictor.check_words(encounters)?;
         let groups = Groups::new(&options, &self.vocabulary().context, &Job::silent())?;
         let chosen = choose(self, None, &predictor, &options.at, &Job::silent())?;
-        let asked = encounters.iter().filter(|encounter| predictor.can_test(encounter));
-        let samples: Vec<Sample<'_>> = asked.map(|encounter| predictor.sample(encounter)).collect();
+        let samples = predictor.samples_of(encounters, |encounter| predictor.can_test(encounter));
         let mut sums = Sums::new(predictor.question(), groups);
         sums.add(&predictor, &samples, &mut None)?;
         let left_out = (encounters.len() - samples.len()) as u64;
@@ -235,10 +234,11 @@ pub(crate) fn with(
     let chosen = choose(run, Some(dataset), &predictor, &options.at, &job.inner(|_| None))?;
     let mut sums = Sums::new(question, groups);
     let left_out = in_rounds(
+        &predictor,
         &mut reader,
         |encounter| predictor.can_test(encounter),
-        |encounters| {
-            sums.add(&predictor, &predictor.samples(encounters), &mut observe)?;
+        |samples| {
+            sums.add(&predictor, samples, &mut observe)?;
             job.advance(sums.encounters)
         },
     )?;
@@ -269,11 +269,11 @@ fn choose(
     let mut reader = Reader::new(run, own, Which::Part(SplitPart::Validation))?;
     let mut tally = predictor.question().tally();
     in_rounds(
+        predictor,
         &mut reader,
         |encounter| predictor.can_test(encounter),
-        |encounters| {
-            let samples = predictor.samples(encounters);
-            let answers = predictor.answers(&samples)?;
+        |samples| {
+            let answers = predictor.answers(samples)?;
             samples.iter().zip(answers).for_each(|(sample, logits)| tally.add(sample, &logits));
             job.check()
         },
@@ -353,7 +353,7 @@ pub(crate) fn infer<'a>(
 ) -> Result<Vec<Inferred<'a>>> {
     let mixes = predictor.model().config().mixes();
     let inferred = predictor.map(samples, |model, examples, pool| {
-        let attention = |example: &Example| match mixes && (all_attention || example.edges.is_some()) {
+        let attention = |example: &Example| match mixes && (all_attention || example.visit.edges.is_some()) {
             true => attention_of(model, example),
             false => Vec::new(),
         };
@@ -375,12 +375,13 @@ pub(crate) fn infer<'a>(
     Ok(inferred.collect())
 }
 
-/// How a model that is being trained does on encounters that are in memory.
+/// How a model that is being trained does on encounters that are in memory: on those of them whose answer is
+/// known.
 pub(crate) fn validate(predictor: &Predictor<'_>, encounters: &[Encounter]) -> Result<Scores> {
     let mut tally = predictor.question().tally();
-    for some in encounters.chunks(predictor.at_once()) {
-        let samples = predictor.samples(some);
-        for (sample, logits) in samples.iter().zip(predictor.answers(&samples)?) {
+    let samples = predictor.samples_of(encounters, |encounter| predictor.can_test(encounter));
+    for some in samples.chunks(predictor.at_once()) {
+        for (sample, logits) in some.iter().zip(predictor.answers(some)?) {
             tally.add(sample, &logits);
         }
     }
@@ -436,8 +437,8 @@ impl Structures {
 
 /// `None` if the edges are not known or the model does not mix nodes.
 fn measure(example: &Example, attentions: &[Vec<f32>]) -> Option<Measured> {
-    example.edges.as_ref().filter(|_| !attentions.is_empty())?;
-    let (nodes, truth) = (example.nodes(), normalized_adjacency(example));
+    example.visit.edges.as_ref().filter(|_| !attentions.is_empty())?;
+    let (nodes, truth) = (example.nodes(), normalized_adjacency(&example.visit));
     let of_block = |attention: &Vec<f32>| {
         let mut sums = [0.0; 3];
         for (row, truth) in attention.chunks_exact(nodes).zip(truth.chunks_exact(nodes)) {

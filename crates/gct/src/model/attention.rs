@@ -112,16 +112,15 @@ enum Keys {
 }
 
 impl Heads {
-    /// Queries, keys and values; without attention, values alone.
+    /// Queries, keys and values of the block of this name; without attention, values alone.
     pub(super) fn new(
-        block: usize,
+        name: &str,
         width: usize,
         has_attention: bool,
         config: &AttentionConfig,
         parameters: &mut Parameters,
     ) -> Self {
         let columns = config.heads * config.head_width(width);
-        let name = format!("blocks.{block}");
         let projection = match has_attention {
             true => parameters.matrix(&format!("{name}.query_key_value"), width, 3 * columns),
             false => parameters.matrix(&format!("{name}.value"), width, columns),

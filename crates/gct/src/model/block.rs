@@ -84,6 +84,11 @@ impl Projection {
     }
 }
 
+/// The name of a block among parameters.
+pub(super) fn block_name(number: usize) -> String {
+    format!("blocks.{number}")
+}
+
 /// What follows the mixing.
 #[derive(Clone)]
 pub(super) struct Mlp {
@@ -97,8 +102,14 @@ pub(super) struct Mlp {
 }
 
 impl Mlp {
-    pub(super) fn new(number: usize, width: usize, dropouts: Dropouts, parameters: &mut Parameters) -> Self {
-        let name = format!("blocks.{number}");
+    /// That of the block of this name and number.
+    pub(super) fn new(
+        name: &str,
+        number: usize,
+        width: usize,
+        dropouts: Dropouts,
+        parameters: &mut Parameters,
+    ) -> Self {
         let mixed_norm = norm(&format!("{name}.mixed_norm"), width, parameters);
         let hidden = parameters.matrix(&format!("{name}.hidden.weight"), width, width);
         let hidden = (hidden, parameters.vector(&format!("{name}.hidden.bias"), width, 0.0));

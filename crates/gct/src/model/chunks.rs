@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::layout::{NodeCount, share};
 use crate::batch::Example;
 
 /// Parts of a batch that threads can take, and so the most threads that one training uses. Gradients of each
@@ -11,13 +12,21 @@ pub(super) const SHARDS: usize = 4;
 /// Nodes that are worked on together: few enough that everything about them stays in the cache.
 const CHUNK_NODES: usize = 160;
 
+/// Nodes of examples that share visits, which are worked on together lest a visit be computed for each.
+const SHARING_NODES: usize = 4 * CHUNK_NODES;
+
 /// Cuts a part of a batch into chunks of not too many nodes.
 pub(super) fn chunks(batch: &[Example], part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut start = part.start;
     std::iter::from_fn(move || {
-        let (first, mut nodes) = (start, 0);
-        while start < part.end && (start == first || nodes + batch[start].nodes() <= CHUNK_NODES) {
-            nodes += batch[start].nodes();
+        let (first, mut count) = (start, NodeCount::default());
+        while start < part.end {
+            let shares = start > first && share(&batch[start - 1], &batch[start]);
+            let most = if shares { SHARING_NODES } else { CHUNK_NODES };
+            if start > first && count.nodes + count.more(&batch[start]) > most {
+                break;
+            }
+            count.add(&batch[start]);
             start += 1;
         }
         (start > first).then_some(first..start)
@@ -32,19 +41,21 @@ pub(super) fn shards(batch: &[Example]) -> Vec<Range<usize>> {
 /// Cuts a batch into chunks of like size, as many of them for each shard: of a batch that is only asked,
 /// every chunk can go to any thread.
 pub(super) fn even_chunks(batch: &[Example]) -> Vec<Range<usize>> {
-    let nodes: usize = batch.iter().map(Example::nodes).sum();
+    let nodes: usize = sizes(batch).iter().sum();
     even_parts(batch, nodes.div_ceil(CHUNK_NODES).next_multiple_of(SHARDS))
 }
 
-/// Cuts a batch into parts of about equal numbers of nodes.
+/// Cuts a batch into parts of about equal numbers of nodes, but not between examples that share visits.
 fn even_parts(batch: &[Example], parts: usize) -> Vec<Range<usize>> {
-    let nodes: usize = batch.iter().map(Example::nodes).sum();
+    let sizes = sizes(batch);
+    let nodes: usize = sizes.iter().sum();
     let (mut at, mut passed) = (0, 0);
     (1..=parts)
         .map(|part| {
             let start = at;
-            while at < batch.len() && passed < nodes * part / parts {
-                passed += batch[at].nodes();
+            let shares = |at: usize| at > start && share(&batch[at - 1], &batch[at]);
+            while at < batch.len() && (passed < nodes * part / parts || shares(at)) {
+                passed += sizes[at];
                 at += 1;
             }
             start..at
@@ -52,9 +63,20 @@ fn even_parts(batch: &[Example], parts: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// The nodes of each example that the one before it does not have.
+fn sizes(batch: &[Example]) -> Vec<usize> {
+    let more = |at: usize| {
+        let mut before = NodeCount::default();
+        batch[..at].last().into_iter().for_each(|example| before.add(example));
+        before.more(&batch[at])
+    };
+    (0..batch.len()).map(more).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Visit;
     use crate::graph::NodeRanges;
     use crate::record::PerKind;
 
@@ -62,7 +84,7 @@ mod tests {
     fn shards_are_of_like_size_and_leave_nobody_out() {
         let example = |nodes: usize| {
             let ranges = NodeRanges::new(PerKind { diagnosis: nodes - 1, ..PerKind::default() });
-            Example::from_parts(ranges, vec![0; nodes], None, &vec![0.0; nodes * nodes], None)
+            Example::of(Visit::from_parts(ranges, vec![0; nodes], None, &vec![0.0; nodes * nodes], None))
         };
         for sizes in [vec![], vec![5], vec![2, 2, 2], vec![10, 20, 30, 40, 50, 60, 70, 80]] {
             let batch: Vec<Example> = sizes.iter().map(|nodes| example(*nodes)).collect();

@@ -29,6 +29,7 @@ use super::{Config, Model, Outcome};
 use crate::batch::Example;
 use crate::calibration::Map;
 use crate::error::Result;
+use crate::history::History;
 
 /// Rows of the embedding that layers are applied to at a time.
 const ROWS: usize = 1024;
@@ -37,6 +38,7 @@ const ROWS: usize = 1024;
 pub struct Frozen<T> {
     network: Network,
     weights: Weights<T>,
+    history: History,
     /// What becomes of the logit of each label; empty where nothing does.
     calibration: Vec<Map>,
 }
@@ -80,7 +82,8 @@ impl<T: Number> Model<T> {
             Layers::FeedForward(layers) => network.embedding = layers.freeze(&mut freezer),
             Layers::Mime(_) | Layers::Logistic => {}
         }
-        Frozen { network, weights: Weights::new(freezer.plan, freezer.values), calibration: Vec::new() }
+        let weights = Weights::new(freezer.plan, freezer.values);
+        Frozen { network, weights, history: self.history.clone(), calibration: Vec::new() }
     }
 }
 
@@ -88,6 +91,11 @@ impl<T: Number> Frozen<T> {
     /// The settings.
     pub fn config(&self) -> &Config {
         &self.network.config
+    }
+
+    /// What it sees of earlier encounters.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// Refuses data that lack what the model or its head must be given: see [`Model::check_data`].
@@ -131,6 +139,14 @@ impl<T: Number> Frozen<T> {
     pub fn visits(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
         chunks(examples, 0..examples.len())
             .flat_map(|chunk| self.network.visits(&self.weights, &examples[chunk], pool))
+            .collect()
+    }
+
+    /// The vector of all that each example sees of its subject, as the head of a model with history has it,
+    /// without dropout. On one thread.
+    pub fn subjects(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
+        chunks(examples, 0..examples.len())
+            .flat_map(|chunk| self.network.subjects(&self.weights, &examples[chunk], pool))
             .collect()
     }
 

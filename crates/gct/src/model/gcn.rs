@@ -16,11 +16,11 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use super::block::{Dropouts, Mlp, Projection};
+use super::block::{Dropouts, Mlp, Projection, block_name};
 use super::config::check_whole;
 use super::frozen::Freezer;
 use super::{NodeStates, Pass};
-use crate::batch::Example;
+use crate::batch::Visit;
 use crate::error::Result;
 use crate::parameters::Parameters;
 use crate::question::NodeVectors;
@@ -61,8 +61,9 @@ impl Gcn {
     pub(super) fn new(config: &GcnConfig, parameters: &mut Parameters) -> Self {
         let width = config.width;
         let convolution = |number: usize| {
-            let value = parameters.matrix(&format!("blocks.{number}.value"), width, width);
-            (Projection::Matrix(value), Mlp::new(number, width, config.dropout, parameters))
+            let name = block_name(number);
+            let value = parameters.matrix(&format!("{name}.value"), width, width);
+            (Projection::Matrix(value), Mlp::new(&name, number, width, config.dropout, parameters))
         };
         Gcn { convolutions: (0..config.convolutions).map(convolution).collect(), width }
     }
@@ -98,10 +99,10 @@ impl Gcn {
 }
 
 /// D^-1 (A + I), row after row.
-pub(crate) fn normalized_adjacency(example: &Example) -> Vec<f32> {
-    let nodes = example.nodes();
+pub(crate) fn normalized_adjacency(visit: &Visit) -> Vec<f32> {
+    let nodes = visit.nodes();
     let mut matrix = vec![0.0; nodes * nodes];
-    for &(i, j) in example.known_edges() {
+    for &(i, j) in visit.known_edges() {
         matrix[i as usize * nodes + j as usize] = 1.0;
         matrix[j as usize * nodes + i as usize] = 1.0;
     }
@@ -113,9 +114,9 @@ pub(crate) fn normalized_adjacency(example: &Example) -> Vec<f32> {
 }
 
 /// Uniform random numbers with rows that sum to 1: the same for the same codes.
-pub(super) fn random_weights(example: &Example) -> Vec<f32> {
-    let nodes = example.nodes();
-    let seed = example
+pub(super) fn random_weights(visit: &Visit) -> Vec<f32> {
+    let nodes = visit.nodes();
+    let seed = visit
         .ids
         .iter()
         .fold(0u64, |seed, id| (seed ^ u64::from(*id)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));

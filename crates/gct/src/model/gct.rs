@@ -19,7 +19,7 @@ use gct_kernels::engine::{Engine, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::attention::{AttentionConfig, Heads};
-use super::block::{Dropouts, Mlp};
+use super::block::{Dropouts, Mlp, block_name};
 use super::config::{check_weight, check_whole};
 use super::frozen::Freezer;
 use super::{NodeStates, Pass};
@@ -113,9 +113,10 @@ impl Gct {
     pub(super) fn new(config: &GctConfig, parameters: &mut Parameters) -> Self {
         let width = config.width;
         let block = |number: usize| {
+            let name = block_name(number);
             let has_attention = config.attends(number) || config.regularizer == Regularizer::Paper;
-            let heads = Heads::new(number, width, has_attention, &config.attention, parameters);
-            (heads, Mlp::new(number, width, config.dropout, parameters))
+            let heads = Heads::new(&name, width, has_attention, &config.attention, parameters);
+            (heads, Mlp::new(&name, number, width, config.dropout, parameters))
         };
         Gct { blocks: (0..config.blocks).map(block).collect(), config: config.clone() }
     }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::block::{check_rate, dropout};
 use super::config::{check_weight, check_whole};
 use super::{NodeStates, Pass};
-use crate::batch::{EmbeddingRows, Example};
+use crate::batch::{EmbeddingRows, Visit};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::question::{NodeVectors, Output};
@@ -85,14 +85,14 @@ impl Mime {
         Ok(Mime { gate, out, auxiliary, rows, config: config.clone() })
     }
 
-    /// The share of these examples in the batch's auxiliary loss, and the nodes, of which only diagnoses
+    /// The share of these visits in the batch's auxiliary loss, and the nodes, of which only diagnoses
     /// and context mean anything. `orders` and `members` are the pair numbers of [`orders`] and [`members`].
     pub(super) fn forward<E: Engine>(
         &self,
         engine: &mut E,
         x: &E::Matrix,
         [orders, members]: [&[f32]; 2],
-        examples: &[Example],
+        visits: &[&Visit],
         pass: Pass,
     ) -> (f64, NodeStates<E>) {
         let width = self.config.width;
@@ -109,34 +109,28 @@ impl Mime {
         let both = engine.add(&e, &gated);
         let o = engine.linear(&both, layer(self.out, self.config.dropout));
         let sum = engine.mix(&members, Columns { matrix: &o, first: 0, width }, Reach::FIRST);
-        let auxiliary = self.auxiliary_loss(engine, &o, examples, pass);
+        let auxiliary = self.auxiliary_loss(engine, &o, visits, pass);
         let vectors = NodeVectors { nodes: o, visits: sum };
         (auxiliary, NodeStates { vectors, attentions: Vec::new() })
     }
 
-    fn auxiliary_loss<E: Engine>(
-        &self,
-        engine: &mut E,
-        o: &E::Matrix,
-        examples: &[Example],
-        pass: Pass,
-    ) -> f64 {
+    fn auxiliary_loss<E: Engine>(&self, engine: &mut E, o: &E::Matrix, visits: &[&Visit], pass: Pass) -> f64 {
         let Some([diagnosis, treatment]) = self.auxiliary.as_ref().filter(|_| pass.regularizes) else {
             return 0.0;
         };
         let share = 1.0 / pass.batch_nodes as f64;
         let weight = self.config.auxiliary * share;
         let (mut nodes, mut classes, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-        for (graph, example) in examples.iter().enumerate() {
-            for node in example.range(CodeKind::Diagnosis) {
+        for (graph, visit) in visits.iter().enumerate() {
+            for node in visit.range(CodeKind::Diagnosis) {
                 // A hidden diagnosis is not to be told here.
-                let Some((_, id)) = self.rows.code_at(example.ids[node]) else { continue };
+                let Some((_, id)) = self.rows.code_at(visit.ids[node]) else { continue };
                 nodes.push((graph, node));
                 classes.push(id as usize);
                 let first = labels.len();
                 labels.resize(first + self.rows.codes(CodeKind::Treatment), Some(false));
-                for (_, effect) in example.known_edges().iter().filter(|(cause, _)| *cause as usize == node) {
-                    let treatment = self.rows.code_at(example.ids[*effect as usize]);
+                for (_, effect) in visit.known_edges().iter().filter(|(cause, _)| *cause as usize == node) {
+                    let treatment = self.rows.code_at(visit.ids[*effect as usize]);
                     labels[first + treatment.expect("a diagnosis leads to codes").1 as usize] = Some(true);
                 }
             }
@@ -150,22 +144,22 @@ impl Mime {
 }
 
 /// 1 where a diagnosis led to a treatment, row after row.
-pub(super) fn orders(example: &Example) -> Vec<f32> {
-    let mut matrix = vec![0.0; example.nodes() * example.nodes()];
-    let diagnoses = example.range(CodeKind::Diagnosis);
-    for (cause, effect) in example.known_edges().iter().map(|(i, j)| (*i as usize, *j as usize)) {
+pub(super) fn orders(visit: &Visit) -> Vec<f32> {
+    let mut matrix = vec![0.0; visit.nodes() * visit.nodes()];
+    let diagnoses = visit.range(CodeKind::Diagnosis);
+    for (cause, effect) in visit.known_edges().iter().map(|(i, j)| (*i as usize, *j as usize)) {
         if diagnoses.contains(&cause) {
-            matrix[cause * example.nodes() + effect] = 1.0;
+            matrix[cause * visit.nodes() + effect] = 1.0;
         }
     }
     matrix
 }
 
 /// 1 from the visit to each of its diagnoses and its context, row after row.
-pub(super) fn members(example: &Example) -> Vec<f32> {
-    let mut matrix = vec![0.0; example.nodes() * example.nodes()];
+pub(super) fn members(visit: &Visit) -> Vec<f32> {
+    let mut matrix = vec![0.0; visit.nodes() * visit.nodes()];
     for kind in [CodeKind::Context, CodeKind::Diagnosis] {
-        matrix[example.range(kind)].fill(1.0);
+        matrix[visit.range(kind)].fill(1.0);
     }
     matrix
 }

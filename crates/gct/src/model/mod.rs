@@ -14,19 +14,23 @@
 //! | `shallow`, `deep` | nothing | `feed_forward.rs` |
 //! | `mime` | the true edges from diagnoses to treatments | `mime.rs` |
 //! | `logistic` | nothing | `logistic.rs`; fitted by `strengths.rs` |
+//!
+//! With history, `aggregator.rs` makes one vector of those of a subject's visits; `layout.rs` has each visit
+//! computed once.
 
 use gct_kernels::Number;
 use gct_kernels::engine::Engine;
-use gct_kernels::pairs::Pairs;
 pub use gct_kernels::tape::Pool;
 use gct_kernels::weights::Weights;
 
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::Result;
+use crate::history::History;
 use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 
 mod adam;
+mod aggregator;
 mod attention;
 mod block;
 mod chunks;
@@ -35,6 +39,7 @@ mod feed_forward;
 mod frozen;
 mod gcn;
 mod gct;
+mod layout;
 mod learner;
 mod logistic;
 mod mime;
@@ -54,6 +59,7 @@ pub use frozen::{Frozen, Scratch};
 pub use gcn::GcnConfig;
 pub(crate) use gcn::normalized_adjacency;
 pub use gct::{GctConfig, PriorRole, Regularizer};
+pub use layout::Layout;
 pub use learner::{Learner, Learning};
 pub use logistic::LogisticConfig;
 pub use mime::MimeConfig;
@@ -92,6 +98,7 @@ pub struct Model<T> {
     network: Network,
     rows: EmbeddingRows,
     head_config: HeadConfig,
+    history: History,
     parameters: Parameters,
     weights: Weights<T>,
 }
@@ -155,25 +162,45 @@ impl<T: Number> Model<T> {
     /// # Errors
     /// If a setting makes no sense, or the head does not go with the model.
     pub fn new(config: &Config, head: &HeadConfig, rows: EmbeddingRows, seed: u64) -> Result<Self> {
-        Model::build(config, head, rows, |parameters| Ok(parameters.initialize(seed)))
+        Model::with_history(config, &History::default(), head, rows, seed)
+    }
+
+    /// The same for one that sees earlier visits.
+    ///
+    /// # Errors
+    /// As [`Model::new`]; if the model or the head does not go with history.
+    pub fn with_history(
+        config: &Config,
+        history: &History,
+        head: &HeadConfig,
+        rows: EmbeddingRows,
+        seed: u64,
+    ) -> Result<Self> {
+        Model::build((config, history), head, rows, |parameters| Ok(parameters.initialize(seed)))
     }
 
     /// A model with the weights that `values` gives for its parameters.
     fn build(
-        config: &Config,
+        (config, history): (&Config, &History),
         head: &HeadConfig,
         rows: EmbeddingRows,
         values: impl FnOnce(&Parameters) -> Result<Vec<T>>,
     ) -> Result<Self> {
         let mut parameters = Parameters::default();
-        let network = Network::new(config, head, rows, &mut parameters)?;
+        let network = Network::new((config, history), head, rows, &mut parameters)?;
         let weights = Weights::new(parameters.plan().clone(), values(&parameters)?);
-        Ok(Model { network, rows, head_config: head.clone(), parameters, weights })
+        let (head_config, history) = (head.clone(), history.clone());
+        Ok(Model { network, rows, head_config, history, parameters, weights })
     }
 
     /// The settings.
     pub fn config(&self) -> &Config {
         &self.network.config
+    }
+
+    /// What it sees of earlier encounters.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// What it predicts.
@@ -224,6 +251,7 @@ impl<T: Number> Model<T> {
             network: self.network.clone(),
             rows: self.rows,
             head_config: self.head_config.clone(),
+            history: self.history.clone(),
             parameters: self.parameters.clone(),
             weights: Weights::new(self.parameters.plan().clone(), values),
         }
@@ -255,9 +283,9 @@ impl<T: Number> Model<T> {
         self.network.pass(batch, regularizes)
     }
 
-    /// The pairs of nodes of each example that this model mixes along.
-    pub fn graphs(&self, examples: &[Example]) -> Vec<Pairs> {
-        self.network.graphs(examples)
+    /// The visits of some examples, each once, and the pairs of nodes that this model mixes along.
+    pub fn layout<'a>(&self, examples: &'a [Example]) -> Layout<'a> {
+        self.network.layout(examples)
     }
 
     /// The loss of some examples of a batch, on this processor; with gradients, theirs is added.
@@ -274,18 +302,19 @@ impl<T: Number> Model<T> {
         self.network.play(&self.weights, examples, pass, pool, gradients)
     }
 
-    /// The loss of some examples of a batch, on any engine. `graphs` are those of [`Model::graphs`].
+    /// The loss of some examples of a batch, on any engine, which has the graphs and the sequences of
+    /// their [`Model::layout`].
     ///
     /// # Panics
     /// As [`Model::play`].
     pub fn run<E: Engine>(
         &self,
         engine: &mut E,
-        graphs: &[Pairs],
+        layout: &Layout<'_>,
         examples: &[Example],
         pass: Pass<'_>,
     ) -> Outcome {
-        self.network.run(engine, graphs, examples, pass)
+        self.network.run(engine, layout, examples, pass)
     }
 
     /// Gives `look` what was computed on the way of a forward pass as it is learned: hidden states of the

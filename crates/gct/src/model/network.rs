@@ -1,7 +1,6 @@
 //! What a model computes: its layers and its head, on any engine. The weights are somebody else's: those of a
 //! `Model`, which learns, or of a `Frozen`, which does not.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use gct_kernels::Number;
@@ -10,10 +9,13 @@ use gct_kernels::pairs::Pairs;
 use gct_kernels::tape::{self, Pool, Tape};
 use gct_kernels::weights::{Vector, Weights};
 
+use super::aggregator::Aggregator;
 use super::chunks::chunks;
+use super::layout::{Layout, NodeCount};
 use super::{Config, Outcome, Pass, feed_forward, gcn, gct, logistic, mime, transformer};
-use crate::batch::{EmbeddingRows, Example};
+use crate::batch::{EmbeddingRows, Example, Visit};
 use crate::error::{Error, Result};
+use crate::history::History;
 use crate::parameters::Parameters;
 use crate::question::{Head, HeadConfig, NodeVectors};
 
@@ -26,6 +28,8 @@ pub(super) struct Network {
     /// A row for every code.
     pub(super) embedding: Vector,
     pub(super) layers: Layers,
+    /// What makes one vector of the vectors of a subject's visits, with history.
+    aggregator: Option<Aggregator>,
     pub(super) head: Head,
 }
 
@@ -70,12 +74,13 @@ impl Network {
     /// # Errors
     /// If a setting makes no sense, or the head does not go with the model.
     pub(super) fn new(
-        config: &Config,
+        (config, history): (&Config, &History),
         head: &HeadConfig,
         rows: EmbeddingRows,
         parameters: &mut Parameters,
     ) -> Result<Self> {
         config.check()?;
+        history.check()?;
         let width = config.width(head);
         let embedding = match config {
             Config::Logistic(_) => parameters.zeros("embedding", rows.count(), width),
@@ -96,27 +101,26 @@ impl Network {
             Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, parameters)?),
             Config::Logistic(_) => Layers::Logistic,
         };
+        let aggregator = Aggregator::new(history, config, width, parameters)?;
         let head = Head::new(head, config.backbone(head), rows, parameters)?;
-        Ok(Network { config: config.clone(), width, embedding, layers, head })
+        if aggregator.is_some() && !head.looks_at_visits() {
+            let allowed = "none in this task, which is about codes of one encounter";
+            return Err(Error::setting("history.aggregator", history.aggregator.name(), allowed));
+        }
+        Ok(Network { config: config.clone(), width, embedding, layers, aggregator, head })
     }
 
     /// A pass over a whole batch without dropout.
     pub(super) fn pass(&self, batch: &[Example], regularizes: bool) -> Pass<'static> {
-        let batch_nodes = batch.iter().map(Example::nodes).sum::<usize>().max(1);
+        let batch_nodes =
+            chunks(batch, 0..batch.len()).map(|chunk| nodes(&batch[chunk])).sum::<usize>().max(1);
         let batch_terms = self.head.terms(batch).max(1);
         Pass { batch_nodes, batch_terms, regularizes, ..Pass::LOOKING }
     }
 
-    /// The pairs of nodes of each example that it mixes along.
-    pub(super) fn graphs(&self, examples: &[Example]) -> Vec<Pairs> {
-        let pairs = |example: &Example| {
-            let pairs = match self.config.is_unrestricted() {
-                true => Cow::Owned(Pairs::full(example.nodes())),
-                false => Cow::Borrowed(&example.allowed),
-            };
-            if self.config.is_directed() { pairs.directed() } else { pairs.into_owned() }
-        };
-        examples.iter().map(pairs).collect()
+    /// The visits of some examples, and the pairs of nodes that it mixes along.
+    pub(super) fn layout<'a>(&self, examples: &'a [Example]) -> Layout<'a> {
+        Layout::new(&self.config, examples)
     }
 
     /// See `Model::play`.
@@ -128,9 +132,9 @@ impl Network {
         pool: &mut Pool<T>,
         gradients: Option<&mut [T]>,
     ) -> Outcome {
-        let graphs = self.graphs(examples);
-        let mut tape = Tape::new(weights, &graphs, pool, gradients.is_some());
-        let outcome = self.run(&mut tape, &graphs, examples, pass);
+        let layout = self.layout(examples);
+        let mut tape = tape(weights, &layout, pool, gradients.is_some());
+        let outcome = self.run(&mut tape, &layout, examples, pass);
         match gradients {
             Some(gradients) => tape.back(gradients),
             None => tape.finish(),
@@ -147,13 +151,13 @@ impl Network {
         pool: &mut Pool<T>,
         mut gradients: Option<&mut [T]>,
     ) -> Outcome {
-        let mut first_node: usize = batch[..part.start].iter().map(Example::nodes).sum();
+        let mut first_node: usize = chunks(batch, 0..part.start).map(|chunk| nodes(&batch[chunk])).sum();
         let mut outcomes = Vec::new();
         for chunk in chunks(batch, part) {
             let (pass, examples) = (Pass { first_node, ..pass }, &batch[chunk]);
             let gradients = gradients.as_deref_mut();
             outcomes.push(self.play(weights, examples, pass, pool, gradients));
-            first_node += examples.iter().map(Example::nodes).sum::<usize>();
+            first_node += nodes(examples);
         }
         Outcome::sum(&outcomes)
     }
@@ -162,14 +166,15 @@ impl Network {
     pub(super) fn run<E: Engine>(
         &self,
         engine: &mut E,
-        graphs: &[Pairs],
+        layout: &Layout<'_>,
         examples: &[Example],
         pass: Pass,
     ) -> Outcome {
-        let (auxiliary, nodes) = self.forward(engine, graphs, examples, self.head.reach(), pass);
-        let smoothing = pass.label_smoothing;
+        let (auxiliary, nodes) = self.forward(engine, layout, self.head.reach(), pass);
+        let (vectors, smoothing) =
+            (self.aggregate(engine, layout, nodes.vectors, pass), pass.label_smoothing);
         let prediction =
-            self.head.loss(engine, &nodes.vectors, examples, pass.batch_terms, smoothing, pass.positives);
+            self.head.loss(engine, &vectors, examples, pass.batch_terms, smoothing, pass.positives);
         let regularizer = match &self.layers {
             Layers::Gct(gct) if pass.regularizes => gct.regularizer(engine.divergence(), pass),
             _ => auxiliary,
@@ -185,13 +190,14 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
-        self.asked(weights, examples, pool, self.head.reach(), |tape, nodes| {
+        self.asked(weights, examples, pool, self.head.reach(), |tape, layout, vectors| {
             if let Some(decoder) = self.head.decoder() {
                 let groups = Head::groups(decoder, examples);
                 let sizes: Vec<&[usize]> = groups.iter().map(Vec::as_slice).collect();
-                return tape.edge_logits(&nodes.vectors.nodes, decoder, &sizes);
+                return tape.edge_logits(&vectors.nodes, decoder, &sizes);
             }
-            let logits = self.head.logits(tape, &nodes.vectors, examples);
+            let vectors = self.aggregate(tape, layout, vectors, Pass::LOOKING);
+            let logits = self.head.logits(tape, &vectors, examples);
             let data = tape.data(logits.as_ref().expect("only edges have no logits"));
             data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
         })
@@ -204,8 +210,22 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
-        self.asked(weights, examples, pool, Reach::FIRST, |tape, nodes| {
-            tape.data(&nodes.vectors.visits).chunks_exact(self.width).map(<[T]>::to_vec).collect()
+        self.asked(weights, examples, pool, Reach::FIRST, |tape, layout, vectors| {
+            let visits = tape.data(&vectors.visits);
+            layout.own.iter().map(|visit| visits[visit * self.width..][..self.width].to_vec()).collect()
+        })
+    }
+
+    /// The vectors of a few examples with all that is seen of their subjects, without dropout.
+    pub(super) fn subjects<T: Number>(
+        &self,
+        weights: &Weights<T>,
+        examples: &[Example],
+        pool: &mut Pool<T>,
+    ) -> Vec<Vec<T>> {
+        self.asked(weights, examples, pool, Reach::FIRST, |tape, layout, vectors| {
+            let vectors = self.aggregate(tape, layout, vectors, Pass::LOOKING);
+            tape.data(&vectors.visits).chunks_exact(self.width).map(<[T]>::to_vec).collect()
         })
     }
 
@@ -216,12 +236,12 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
         reach: Reach,
-        read: impl for<'t> FnOnce(&mut Tape<'t, T>, &NodeStates<Tape<'t, T>>) -> R,
+        read: impl for<'t> FnOnce(&mut Tape<'t, T>, &Layout<'_>, NodeVectors<Tape<'t, T>>) -> R,
     ) -> R {
-        let graphs = self.graphs(examples);
-        let mut tape = Tape::new(weights, &graphs, pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, reach, Pass::LOOKING);
-        let result = read(&mut tape, &nodes);
+        let layout = self.layout(examples);
+        let mut tape = tape(weights, &layout, pool, false);
+        let (_, nodes) = self.forward(&mut tape, &layout, reach, Pass::LOOKING);
+        let result = read(&mut tape, &layout, nodes.vectors);
         tape.finish();
         result
     }
@@ -233,32 +253,48 @@ impl Network {
         examples: &[Example],
         look: impl FnOnce(&Activations<'_, T>) -> R,
     ) -> R {
-        let (graphs, mut pool) = (self.graphs(examples), Pool::default());
-        let mut tape = Tape::new(weights, &graphs, &mut pool, false);
-        let (_, nodes) = self.forward(&mut tape, &graphs, examples, Reach::ALL, Pass::LOOKING);
-        let logits = self
-            .head
-            .can_answer(examples)
-            .then(|| self.head.logits(&mut tape, &nodes.vectors, examples))
-            .flatten();
-        look(&Activations { tape: &tape, nodes: &nodes, logits, graphs: &graphs })
+        let (layout, mut pool) = (self.layout(examples), Pool::default());
+        let mut tape = tape(weights, &layout, &mut pool, false);
+        let (_, NodeStates { vectors, attentions }) =
+            self.forward(&mut tape, &layout, Reach::ALL, Pass::LOOKING);
+        let vectors = self.aggregate(&mut tape, &layout, vectors, Pass::LOOKING);
+        let can_answer = self.head.can_answer(examples);
+        let logits = can_answer.then(|| self.head.logits(&mut tape, &vectors, examples)).flatten();
+        let nodes = NodeStates { vectors, attentions };
+        look(&Activations { tape: &tape, nodes: &nodes, logits, layout: &layout })
     }
 
-    /// The share of these examples in an auxiliary loss, and the nodes that are wanted.
+    /// The vectors with a row of visits for each example: with history, of all that it sees.
+    fn aggregate<E: Engine>(
+        &self,
+        engine: &mut E,
+        layout: &Layout<'_>,
+        vectors: NodeVectors<E>,
+        pass: Pass,
+    ) -> NodeVectors<E> {
+        match &self.aggregator {
+            None => vectors,
+            Some(aggregator) => {
+                let visits = aggregator.forward(engine, &vectors.visits, &layout.steps, pass);
+                NodeVectors { visits, ..vectors }
+            }
+        }
+    }
+
+    /// The share of these visits in an auxiliary loss, and the nodes that are wanted.
     fn forward<E: Engine>(
         &self,
         engine: &mut E,
-        graphs: &[Pairs],
-        examples: &[Example],
+        layout: &Layout<'_>,
         wanted: Reach,
         pass: Pass,
     ) -> (f64, NodeStates<E>) {
-        let ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
+        let (ids, visits) = (layout.ids(), &layout.visits);
         let embedded = engine.embed(self.embedding, self.width, &ids);
-        let given = |matrix: fn(&Example) -> Vec<f32>| compact(examples, graphs, matrix);
+        let given = |matrix: fn(&Visit) -> Vec<f32>| compact(layout, matrix);
         let prior = || match self.config.is_directed() {
             true => given(directed_prior),
-            false => examples.iter().map(|example| &example.prior[..]).collect::<Vec<_>>().concat(),
+            false => visits.iter().map(|visit| &visit.prior[..]).collect::<Vec<_>>().concat(),
         };
         let nodes = match &self.layers {
             Layers::Gct(gct) => gct.forward(engine, &ids, embedded, &prior(), wanted, pass),
@@ -275,29 +311,47 @@ impl Network {
             Layers::Logistic => logistic::forward(engine, embedded),
             Layers::Mime(mime) => {
                 let pairs = [given(mime::orders), given(mime::members)];
-                return mime.forward(engine, &embedded, [&pairs[0], &pairs[1]], examples, pass);
+                return mime.forward(engine, &embedded, [&pairs[0], &pairs[1]], visits, pass);
             }
         };
         (0.0, nodes)
     }
 }
 
-/// The pair numbers of all examples, out of a matrix over the nodes of each.
-fn compact(examples: &[Example], graphs: &[Pairs], matrix: impl Fn(&Example) -> Vec<f32>) -> Vec<f32> {
+/// How many nodes the visits of some examples have, each visit once.
+fn nodes(examples: &[Example]) -> usize {
+    let mut count = NodeCount::default();
+    examples.iter().for_each(|example| count.add(example));
+    count.nodes
+}
+
+/// A tape for the visits of some examples.
+fn tape<'a, T: Number>(
+    weights: &'a Weights<T>,
+    layout: &'a Layout<'_>,
+    pool: &'a mut Pool<T>,
+    learns: bool,
+) -> Tape<'a, T> {
+    Tape::new(weights, layout.graphs(), pool, learns).with_sequences(layout.sequences())
+}
+
+/// The pair numbers of all visits, out of a matrix over the nodes of each.
+fn compact(layout: &Layout<'_>, matrix: impl Fn(&Visit) -> Vec<f32>) -> Vec<f32> {
+    let graphs = layout.graphs();
     let mut all = vec![0.0; graphs.iter().map(Pairs::len).sum()];
     let mut offset = 0;
-    for (example, pairs) in examples.iter().zip(graphs) {
-        pairs.compact(&matrix(example), &mut all[offset..]);
+    for (visit, pairs) in layout.visits.iter().zip(graphs) {
+        pairs.compact(&matrix(visit), &mut all[offset..]);
         offset += pairs.len();
     }
     all
 }
 
 /// P of the pairs that look away from the visit, its rows normalised again.
-fn directed_prior(example: &Example) -> Vec<f32> {
-    let nodes = example.nodes();
+fn directed_prior(visit: &Visit) -> Vec<f32> {
+    let nodes = visit.nodes();
     let mut matrix = vec![0.0; nodes * nodes];
-    example.allowed.expand(&example.prior, &mut matrix);
+    visit.allowed.expand(&visit.prior, &mut matrix);
     for (node, row) in matrix.chunks_exact_mut(nodes).enumerate() {
         row[..node].fill(0.0);
     }
@@ -310,16 +364,16 @@ pub struct Activations<'a, T: Number> {
     tape: &'a Tape<'a, T>,
     nodes: &'a NodeStates<Tape<'a, T>>,
     logits: Option<tape::Matrix>,
-    graphs: &'a [Pairs],
+    layout: &'a Layout<'a>,
 }
 
 impl<T: Number> Activations<'_, T> {
-    /// The last hidden state of every node, row after row, example after example.
+    /// The last hidden state of every node, row after row, visit after visit.
     pub fn nodes(&self) -> &[T] {
         self.tape.data(&self.nodes.vectors.nodes)
     }
 
-    /// The representation of every visit, row after row.
+    /// The representation of every visit, row after row; with history, of all that each example sees.
     pub fn visits(&self) -> &[T] {
         self.tape.data(&self.nodes.vectors.visits)
     }
@@ -330,18 +384,22 @@ impl<T: Number> Activations<'_, T> {
         self.logits.as_ref().map(|logits| self.tape.data(logits))
     }
 
-    /// The attention of each block, of each of its heads, as a matrix over the nodes of each example.
+    /// The attention of each block, of each of its heads, as a matrix over the nodes of each example's visit.
     pub fn attentions(&self) -> Vec<Vec<Vec<Vec<T>>>> {
         let expand = |attention| {
             let all = self.tape.attention(attention);
-            let mut offset = 0;
-            let one = |pairs: &Pairs| {
+            let start = |start: &mut usize, pairs: &Pairs| {
+                *start += pairs.len();
+                Some(*start - pairs.len())
+            };
+            let starts: Vec<usize> = self.layout.graphs().iter().scan(0, start).collect();
+            let one = |visit: &usize| {
+                let pairs = &self.layout.graphs()[*visit];
                 let mut matrix = vec![T::ZERO; pairs.nodes() * pairs.nodes()];
-                pairs.expand(&all[offset..], &mut matrix);
-                offset += pairs.len();
+                pairs.expand(&all[starts[*visit]..], &mut matrix);
                 matrix
             };
-            self.graphs.iter().map(one).collect()
+            self.layout.own.iter().map(one).collect()
         };
         self.nodes.attentions.iter().map(|heads| heads.iter().map(expand).collect()).collect()
     }

@@ -70,7 +70,8 @@ impl<T: Number> Model<T> {
     fn touched(&self, examples: &[Example]) -> Vec<Range<usize>> {
         let Vector { start, len } = self.network.embedding;
         let width = self.width();
-        let mut ids: Vec<u32> = examples.iter().flat_map(|example| example.ids.iter().copied()).collect();
+        let visits = examples.iter().flat_map(Example::visits);
+        let mut ids: Vec<u32> = visits.flat_map(|visit| visit.ids.iter().copied()).collect();
         ids.sort_unstable();
         ids.dedup();
         debug_assert_eq!(start, 0, "the embedding comes first");

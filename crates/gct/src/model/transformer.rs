@@ -12,7 +12,7 @@ use gct_kernels::engine::{Engine, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::attention::{AttentionConfig, Heads};
-use super::block::{Dropouts, Mlp};
+use super::block::{Dropouts, Mlp, block_name};
 use super::config::check_whole;
 use super::frozen::Freezer;
 use super::{NodeStates, Pass};
@@ -63,8 +63,9 @@ impl Transformer {
     pub(super) fn new(config: &TransformerConfig, parameters: &mut Parameters) -> Self {
         let width = config.width;
         let block = |number: usize| {
-            let heads = Heads::new(number, width, true, &config.attention, parameters);
-            (heads, Mlp::new(number, width, config.dropout, parameters))
+            let name = block_name(number);
+            let heads = Heads::new(&name, width, true, &config.attention, parameters);
+            (heads, Mlp::new(&name, number, width, config.dropout, parameters))
         };
         Transformer { blocks: (0..config.blocks).map(block).collect() }
     }

@@ -14,6 +14,7 @@ use super::{Config, Model};
 use crate::batch::EmbeddingRows;
 use crate::error::{Error, OnPath, Result};
 use crate::files::{self, Overwrite, hex, write_file};
+use crate::history::History;
 use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 use crate::record::CodeKind;
@@ -25,6 +26,8 @@ struct Description {
     format: u32,
     model: Config,
     head: HeadConfig,
+    #[serde(default, skip_serializing_if = "History::is_none")]
+    history: History,
     rows: EmbeddingRows,
     /// Of the numbers, in the order of the parameters. Who changes weights on purpose leaves it out.
     sha256: Option<String>,
@@ -69,6 +72,7 @@ impl Model<f32> {
             format: FORMAT,
             model: self.network.config.clone(),
             head: self.head_config.clone(),
+            history: self.history.clone(),
             rows: self.rows,
             sha256: Some(hex(&Sha256::digest(&bytes))),
             run,
@@ -99,7 +103,7 @@ impl Model<f32> {
         if format != FORMAT {
             return Err(wrong(format!("it has format {format}, but this program reads format {FORMAT}")));
         }
-        let Description { model, head, rows, sha256, run, .. } =
+        let Description { model, head, history, rows, sha256, run, .. } =
             serde_json::from_str(description).map_err(json)?;
         // Before any memory is asked for: the vocabulary must be as large as the table that is there.
         let codes = CodeKind::ALL.map(|kind| rows.codes(kind) as u64).iter().sum::<u64>();
@@ -108,7 +112,7 @@ impl Model<f32> {
             return Err(wrong(format!("`embedding` is {:?}, for {codes} codes", table.shape())));
         }
         let read = |parameters: &Parameters| read(&tensors, parameters).map_err(wrong);
-        let model = Model::build(&model, &head, rows, read).map_err(|error| match error {
+        let model = Model::build((&model, &history), &head, rows, read).map_err(|error| match error {
             Error::Setting { .. } => wrong(error.to_string()),
             other => other,
         })?;

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::graph::{self, NodeKind, NodePair, NodeRanges};
 use crate::infer::Predictor;
 use crate::job::Stop;
-use crate::question::{Answer, Hide, Statement, probability_of};
+use crate::question::{Answer, Statement, probability_of};
 use crate::record::{Code, CodeKind, Encounter};
 use crate::sample::Sample;
 
@@ -278,7 +278,8 @@ pub(super) fn ask_without(
             }
         }
         stop.check()?;
-        let samples: Vec<Sample<'_>> = some.iter().map(|(_, rest)| rest.sample(predictor)).collect();
+        let samples: Vec<Sample<'_>> =
+            some.iter().map(|(cut, rest)| rest.sample(&asked[cut.asked].sample)).collect();
         for ((cut, rest), logits) in some.iter().zip(predictor.answers(&samples)?) {
             let nodes = NodeRanges::of(&rest.encounter).len();
             let after = |statement: &Statement| Some(statement.without(&cut.nodes)?.log_odds(nodes, &logits));
@@ -291,7 +292,8 @@ pub(super) fn ask_without(
 /// What is left of a sample without some codes.
 struct Rest {
     encounter: Encounter,
-    hide: Hide,
+    /// The position of the hidden diagnosis.
+    hidden: Option<usize>,
 }
 
 impl Rest {
@@ -299,10 +301,12 @@ impl Rest {
         let encounter = graph::without(sample.encounter(), left_out);
         let first = NodeRanges::of(&encounter).range(CodeKind::Diagnosis).start;
         let hidden = hidden_node(sample).and_then(|node| graph::node_without(node, left_out));
-        Rest { encounter, hide: hidden.map_or(Hide::ByEncounter, |node| Hide::Position(node - first)) }
+        Rest { encounter, hidden: hidden.map(|node| node - first) }
     }
 
-    fn sample(&self, predictor: &Predictor<'_>) -> Sample<'_> {
-        predictor.question().sample(&self.encounter, self.hide)
+    /// The sample that it is left of, about what is left.
+    fn sample<'s>(&'s self, whole: &Sample<'s>) -> Sample<'s> {
+        let sample = whole.about(&self.encounter);
+        self.hidden.map_or(sample, |position| sample.hiding(position))
     }
 }

@@ -106,11 +106,12 @@ pub fn deletion(
     let mut reader = Reader::for_predictions(run, dataset, which)?.testing(run, dataset, training)?;
     let mut sums = Sums { least, ..Sums::default() };
     in_rounds(
+        predictor,
         &mut reader,
         |encounter| predictor.can_test(encounter),
-        |encounters| {
-            for some in encounters.chunks(LOOKED_AT) {
-                sums.add(&explainer, &predictor.samples(some), job.stop())?;
+        |samples| {
+            for some in samples.chunks(LOOKED_AT) {
+                sums.add(&explainer, some, job.stop())?;
                 job.advance(sums.encounters)?;
             }
             Ok(())

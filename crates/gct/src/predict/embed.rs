@@ -15,24 +15,70 @@ use crate::dataset::Dataset;
 use crate::error::{Error, OnPath, Result};
 use crate::files::PendingFile;
 use crate::incoming::Incoming;
-use crate::infer::{Predictor, Reader, Which, in_rounds};
+use crate::infer::{Predictor, Reader, Which, in_rounds, is_of_same_subject};
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter};
 use crate::run::Run;
+use crate::sample::Sample;
 
-/// Writes the vector of every visit, as the model's head sees it. The job is told how many are done.
+/// What a vector is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Embedded {
+    /// An encounter by itself.
+    Visits,
+    /// A subject: its last encounter with those before it that a model with history sees.
+    Subjects,
+}
+
+impl Embedded {
+    /// Refuses a run whose model sees one encounter alone.
+    fn check(self, predictor: &Predictor<'_>) -> Result<()> {
+        match self {
+            Embedded::Subjects if !predictor.sees_history() => {
+                let allowed = "visits: the run sees no history, so it has no vectors of subjects";
+                Err(Error::setting("what", "subjects", allowed))
+            }
+            Embedded::Visits | Embedded::Subjects => Ok(()),
+        }
+    }
+
+    /// The samples that get a vector.
+    fn of<'e>(self, samples: &[Sample<'e>]) -> Vec<Sample<'e>> {
+        match self {
+            Embedded::Visits => samples.to_vec(),
+            Embedded::Subjects => {
+                let same = |one: &Sample<'_>, next: &Sample<'_>| {
+                    is_of_same_subject(one.encounter(), next.encounter())
+                };
+                samples.chunk_by(same).filter_map(|subject| subject.last().copied()).collect()
+            }
+        }
+    }
+
+    fn vectors(self, predictor: &Predictor<'_>, samples: &[Sample<'_>]) -> Result<Vec<Vec<f32>>> {
+        match self {
+            Embedded::Visits => predictor.vectors(samples),
+            Embedded::Subjects => predictor.subject_vectors(samples),
+        }
+    }
+}
+
+/// Writes the vector of every visit or subject, as the model's head sees it. The job is told how many are
+/// done.
 ///
 /// # Errors
-/// If the run has no model, the dataset does not go with it or cannot be read, a vector is not of numbers,
-/// the file cannot be written, or the job is stopped.
-pub fn visits<'a>(
+/// If the run has no model or no vectors of these, the dataset does not go with it or cannot be read, a
+/// vector is not of numbers, the file cannot be written, or the job is stopped.
+pub fn embed<'a>(
     run: &Run,
+    embedded: Embedded,
     dataset: &Dataset,
     which: Which,
     out: impl Into<Target<'a>>,
     job: &Job<'_, u64>,
 ) -> Result<Written> {
     let (out, predictor) = (out.into(), Predictor::of_run(run)?);
+    embedded.check(&predictor)?;
     predictor.check_given(dataset)?;
     dataset.check_hashes(&job.inner(|_| None))?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
@@ -40,8 +86,8 @@ pub fn visits<'a>(
     if is_npy(&out)? {
         // How many rows there are stands at the beginning of the file.
         let mut reader = Reader::for_predictions(run, dataset, which)?;
-        let left_out = in_rounds(&mut reader, can_ask, |encounters| {
-            rows += encounters.len();
+        let left_out = in_rounds(&predictor, &mut reader, can_ask, |samples| {
+            rows += embedded.of(samples).len();
             job.check()
         })?;
         if left_out > 0 {
@@ -53,32 +99,34 @@ pub fn visits<'a>(
     }
     let mut reader = Reader::for_predictions(run, dataset, which)?;
     let file = VectorFile::create(out, rows, run.settings().width())?;
-    let (mut written, file) = write(&predictor, &mut reader, file, false, job)?;
+    let (mut written, file) = write((&predictor, embedded), &mut reader, file, false, job)?;
     file.finish()?;
     written.unseen = reader.unseen();
     Ok(written)
 }
 
-/// Writes the vector of the visit of encounters that are in no dataset. The job is told how many are done.
+/// The same for encounters that are in no dataset. The job is told how many are done.
 ///
 /// # Errors
-/// If the run has no model or needs what only a dataset has, an encounter cannot be read, the run knows no
+/// If the run has no model, no vectors of these, or needs what only a dataset has, an encounter cannot be read, the run knows no
 /// code of any of them, a vector is not of numbers, the file cannot be written or is to be one of NumPy, or
 /// the job is stopped.
-pub fn incoming_visits<'a>(
+pub fn embed_incoming<'a>(
     run: &Run,
+    embedded: Embedded,
     mut incoming: Incoming<'_>,
     out: impl Into<Target<'a>>,
     job: &Job<'_, u64>,
 ) -> Result<Written> {
     let (out, predictor) = (out.into(), Predictor::of_run(run)?);
+    embedded.check(&predictor)?;
     predictor.check_edges(false)?;
     if is_npy(&out)? {
         let allowed = "a .parquet, .csv or .jsonl file: how many rows there are is known at the end only";
         return Err(Error::setting("out", out.path.display(), allowed));
     }
     let file = VectorFile::create(out, 0, run.settings().width())?;
-    let (mut written, file) = write(&predictor, &mut incoming, file, true, job)?;
+    let (mut written, file) = write((&predictor, embedded), &mut incoming, file, true, job)?;
     incoming.check()?;
     file.finish()?;
     written.add(incoming.met());
@@ -87,7 +135,7 @@ pub fn incoming_visits<'a>(
 
 /// Writes the vectors of encounters to a file that is still to be finished. New ones need not have a subject.
 fn write<'a>(
-    predictor: &Predictor<'_>,
+    (predictor, embedded): (&Predictor<'_>, Embedded),
     encounters: &mut (impl Iterator<Item = Result<Encounter>> + Send),
     mut file: VectorFile<'a>,
     are_new: bool,
@@ -97,20 +145,22 @@ fn write<'a>(
     // So that there is a file even if there is no encounter.
     file.write(names(&[], are_new), std::iter::empty())?;
     let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
-    written.left_out = in_rounds(encounters, can_ask, |encounters| {
-        let vectors = predictor.vectors(&predictor.samples(encounters))?;
-        file.write(names(encounters, are_new), vectors.iter().map(Vec::as_slice))?;
-        written.encounters += encounters.len() as u64;
+    written.left_out = in_rounds(predictor, encounters, can_ask, |samples| {
+        let of = embedded.of(samples);
+        let vectors = embedded.vectors(predictor, &of)?;
+        file.write(names(&of, are_new), vectors.iter().map(Vec::as_slice))?;
+        written.rows += of.len() as u64;
+        written.encounters += samples.len() as u64;
         job.advance(written.encounters)
     })?;
-    written.rows = written.encounters;
     Ok((written, file))
 }
 
-fn names(encounters: &[Encounter], are_new: bool) -> Vec<(&'static str, ArrayRef, bool)> {
-    let subjects = encounters.iter().map(|encounter| Some(encounter.subject.as_str()));
+fn names(samples: &[Sample<'_>], are_new: bool) -> Vec<(&'static str, ArrayRef, bool)> {
+    let encounters = || samples.iter().map(|sample| sample.encounter());
+    let subjects = encounters().map(|encounter| Some(encounter.subject.as_str()));
     let subjects: StringArray = subjects.map(|id| id.filter(|id| !are_new || !id.is_empty())).collect();
-    let ids = StringArray::from_iter_values(encounters.iter().map(|encounter| encounter.id.as_str()));
+    let ids = StringArray::from_iter_values(encounters().map(|encounter| encounter.id.as_str()));
     vec![("subject_id", Arc::new(subjects), are_new), ("encounter_id", Arc::new(ids), false)]
 }
 

@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
 use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
 use crate::incoming::{Incoming, Met};
-use crate::infer::{Predictor, Reader, Which};
+use crate::infer::{Predictor, Reader, Which, is_of_same_subject};
 use crate::job::{Job, Stop};
 use crate::model::{Config, PriorRole};
 use crate::question::{Answer, Statement};
 use crate::record::{Code, CodeKind, Encounter};
 use crate::run::Run;
-use crate::sample::Sample;
+use crate::sample::{OwnedSample, Sample};
 
 /// How many connected pairs are told where there is no room for all: an encounter may have thousands.
 const PAIRS: usize = 30;
@@ -59,7 +59,7 @@ pub fn explain(
     predictor.check_given(dataset)?;
     let mut reader = Reader::new(run, dataset, which)?;
     let found = find(predictor, &mut reader, encounter, which.name(), job)?;
-    explainer.explain_with(&predictor.sample(&found), paired, job.stop())
+    explainer.explain_with(&predictor.sample_of(&found), paired, job.stop())
 }
 
 /// Explains the encounter of this identifier, or the first that can be asked about, of encounters that are in
@@ -79,29 +79,35 @@ pub fn explain_incoming(
     let predictor = explainer.predictor();
     predictor.check_edges(false)?;
     let found = find(predictor, &mut incoming, encounter, "the file", job)?;
-    let explanation = explainer.explain_with(&predictor.sample(&found), paired, job.stop())?;
+    let explanation = explainer.explain_with(&predictor.sample_of(&found), paired, job.stop())?;
     Ok((explanation, incoming.met_in_last()))
 }
 
-/// The encounter of this identifier, or the first that can be asked about.
+/// The encounter of this identifier, or the first that can be asked about; those of its subject before it,
+/// if the model sees history.
 fn find(
     predictor: &Predictor<'_>,
     encounters: &mut impl Iterator<Item = Result<Encounter>>,
     wanted: Option<&str>,
     part: &'static str,
     job: &Job<'_, u64>,
-) -> Result<Encounter> {
+) -> Result<OwnedSample> {
+    let mut before: Vec<Encounter> = Vec::new();
     for (read, candidate) in (1..).zip(encounters) {
         let candidate = candidate?;
         job.advance(read)?;
+        if before.last().is_some_and(|last| !is_of_same_subject(last, &candidate)) {
+            before.clear();
+        }
         let is_wanted =
             wanted.map_or_else(|| predictor.can_ask(&candidate), |id| candidate.id.as_str() == id);
         if is_wanted {
             return match predictor.missing(&candidate) {
                 Some(missing) => Err(Error::CannotPredict { missing }),
-                None => Ok(candidate),
+                None => Ok(OwnedSample { before, encounter: candidate }),
             };
         }
+        before.extend(predictor.sees_history().then_some(candidate));
     }
     match wanted {
         Some(_) => Err(Error::NoSuchEncounter),

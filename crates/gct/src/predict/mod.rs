@@ -13,7 +13,7 @@ mod why;
 
 pub use attribution::{Attribution, Change, MOST_PAIRED, PairChange};
 pub use deletion::{Deletion, DeletionCurve, DeletionStep, Ranking, deletion};
-pub use embed::{codes, incoming_visits, visits};
+pub use embed::{Embedded, codes, embed, embed_incoming};
 pub(crate) use explain::hidden_node;
 pub use explain::{Explainer, Explanation, explain, explain_incoming};
 pub use rows::{Format, Target, check_format};

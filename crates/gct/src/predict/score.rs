@@ -112,11 +112,11 @@ fn write(
     let mut file = RowFile::create(out, &with_reasons(&mut why, shape(table.take())).schema())?;
     let mut written = Written::default();
     written.left_out = in_rounds(
+        predictor,
         encounters,
         |encounter| predictor.can_ask(encounter) && is_complete(encounter),
-        |encounters| {
-            let samples = predictor.samples(encounters);
-            let answers = predictor.answers(&samples)?;
+        |samples| {
+            let answers = predictor.answers(samples)?;
             for (sample, logits) in samples.iter().zip(&answers) {
                 table.add(sample, logits)?;
             }
@@ -132,7 +132,7 @@ fn write(
             let batch = with_reasons(&mut why, shape(table.take()));
             file.write(&batch)?;
             written.rows += batch.num_rows() as u64;
-            written.encounters += encounters.len() as u64;
+            written.encounters += samples.len() as u64;
             job.advance(written.encounters)
         },
     )?;

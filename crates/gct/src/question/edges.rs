@@ -33,7 +33,7 @@ pub(super) fn groups(decoder: Option<DecoderParameters>, examples: &[Example]) -
     let lacks_context = decoder.is_some_and(|decoder| decoder.bias.len == WITHOUT_CONTEXT);
     let is_known = |kind: NodeKind| !lacks_context || kind != NodeKind::Code(CodeKind::Context);
     let known = |example: &Example| {
-        let sizes = NodeKind::ALL.into_iter().zip(example.ranges.sizes());
+        let sizes = NodeKind::ALL.into_iter().zip(example.visit.ranges.sizes());
         sizes.filter(|(kind, _)| is_known(*kind)).map(|(_, size)| *size).collect()
     };
     examples.iter().map(known).collect()
@@ -54,7 +54,7 @@ pub(super) fn loss<E: Engine>(
 ) -> f64 {
     let groups = groups(decoder, examples);
     let graphs: Vec<Connected<'_>> = (examples.iter().zip(&groups))
-        .map(|(example, sizes)| Connected { sizes, edges: example.known_edges() })
+        .map(|(example, sizes)| Connected { sizes, edges: example.visit.known_edges() })
         .collect();
     engine.edge_loss(nodes, decoder, &graphs, share)
 }

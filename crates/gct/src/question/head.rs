@@ -186,11 +186,19 @@ impl Head {
         }
     }
 
+    /// Whether it looks at vectors of visits and not at those of nodes.
+    pub(crate) fn looks_at_visits(&self) -> bool {
+        match self {
+            Head::Labels { .. } => true,
+            Head::Edges(_) | Head::HiddenDiagnosis { .. } => false,
+        }
+    }
+
     /// Whether these examples have what it answers.
     pub(crate) fn can_answer(&self, examples: &[Example]) -> bool {
         match self {
             Head::Edges(_) | Head::Labels { .. } => true,
-            Head::HiddenDiagnosis { .. } => examples.iter().all(|example| example.hidden.is_some()),
+            Head::HiddenDiagnosis { .. } => examples.iter().all(|example| example.visit.hidden.is_some()),
         }
     }
 

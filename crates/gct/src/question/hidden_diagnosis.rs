@@ -48,7 +48,7 @@ impl Hide {
 
 /// The hidden diagnosis of an example: its node and its id.
 fn hidden(example: &Example) -> (usize, u32) {
-    example.hidden.expect("a diagnosis is hidden to be guessed")
+    example.visit.hidden.expect("a diagnosis is hidden to be guessed")
 }
 
 /// The node of the hidden diagnosis of each example, as the engine selects rows.

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::record::Encounter;
+use crate::sample::{OwnedSample, Sample};
 
 /// Of the encounters on the page, the share that each reason but the first may fill.
 const SHARE: usize = 5;
@@ -40,13 +40,13 @@ pub(super) struct Candidate {
 pub(super) struct Chosen {
     pub(super) number: u64,
     pub(super) reasons: Vec<Reason>,
-    pub(super) encounter: Encounter,
+    pub(super) sample: OwnedSample,
 }
 
 /// Chooses among encounters that come one by one.
 pub(super) struct Choice {
     most: usize,
-    first: Vec<(u64, Encounter)>,
+    first: Vec<(u64, OwnedSample)>,
     others: [(Reason, Largest); 3],
 }
 
@@ -58,10 +58,10 @@ impl Choice {
         Choice { most, first: Vec::new(), others }
     }
 
-    pub(super) fn add(&mut self, candidate: Candidate, encounter: &Encounter) {
+    pub(super) fn add(&mut self, candidate: Candidate, sample: &Sample<'_>) {
         let Candidate { number, risk, loss, is_positive } = candidate;
         if self.first.len() < self.most {
-            self.first.push((number, encounter.clone()));
+            self.first.push((number, sample.to_owned_sample()));
         }
         for (reason, largest) in &mut self.others {
             let key = match reason {
@@ -71,7 +71,7 @@ impl Choice {
                 Reason::Loss => loss,
             };
             if let Some(key) = key {
-                largest.add(key, number, encounter);
+                largest.add(key, number, sample);
             }
         }
     }
@@ -81,20 +81,20 @@ impl Choice {
     pub(super) fn finish(self) -> Vec<Chosen> {
         let mut chosen: Vec<Chosen> = Vec::new();
         for (reason, Largest { kept, .. }) in self.others {
-            for (_, number, encounter) in kept {
+            for (_, number, sample) in kept {
                 match chosen.iter_mut().find(|one| one.number == number) {
                     Some(one) => one.reasons.push(reason),
-                    None => chosen.push(Chosen { number, reasons: vec![reason], encounter }),
+                    None => chosen.push(Chosen { number, reasons: vec![reason], sample }),
                 }
             }
         }
         chosen.sort_unstable_by_key(|one| one.number);
         let mut room = self.most - chosen.len();
-        for (number, encounter) in self.first {
+        for (number, sample) in self.first {
             match chosen.binary_search_by_key(&number, |one| one.number) {
                 Ok(at) => chosen[at].reasons.insert(0, Reason::First),
                 Err(at) if room > 0 => {
-                    chosen.insert(at, Chosen { number, reasons: vec![Reason::First], encounter });
+                    chosen.insert(at, Chosen { number, reasons: vec![Reason::First], sample });
                     room -= 1;
                 }
                 Err(_) => break,
@@ -112,15 +112,15 @@ fn scattered(number: u64) -> f64 {
 /// The encounters with the largest keys, the largest first; of equal ones the first.
 struct Largest {
     most: usize,
-    kept: Vec<(f64, u64, Encounter)>,
+    kept: Vec<(f64, u64, OwnedSample)>,
 }
 
 impl Largest {
-    fn add(&mut self, key: f64, number: u64, encounter: &Encounter) {
+    fn add(&mut self, key: f64, number: u64, sample: &Sample<'_>) {
         let at = self.kept.partition_point(|(other, ..)| *other >= key);
         if at < self.most {
             self.kept.truncate(self.most - 1);
-            self.kept.insert(at, (key, number, encounter.clone()));
+            self.kept.insert(at, (key, number, sample.to_owned_sample()));
         }
     }
 }
@@ -130,13 +130,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::record::PerKind;
+    use crate::record::{Encounter, PerKind};
 
     fn choose(most: usize, candidates: &[(f32, f64, bool)]) -> Vec<(u64, Vec<Reason>)> {
         let mut choice = Choice::new(most);
         for (number, &(risk, loss, is_positive)) in (1..).zip(candidates) {
             let candidate = Candidate { number, risk: Some(risk), loss: Some(loss), is_positive };
-            choice.add(candidate, &Encounter::new(PerKind::default()));
+            choice.add(candidate, &Sample::of(&Encounter::new(PerKind::default())));
         }
         choice.finish().into_iter().map(|one| (one.number, one.reasons)).collect()
     }

@@ -20,8 +20,8 @@ use crate::job::Stop;
 use crate::metric::{Above, CurveTally};
 use crate::predict::{Attribution, Explainer, hidden_node};
 use crate::question::Answer;
-use crate::record::{CodeKind, Encounter};
-use crate::sample::Sample;
+use crate::record::CodeKind;
+use crate::sample::{OwnedSample, Sample};
 
 /// Steps in which the square root of a cell is kept.
 const STEPS: f32 = 127.0;
@@ -78,7 +78,7 @@ pub(super) struct Gathering<'a> {
 pub(super) struct Seen {
     pub(super) rows: Vec<Row>,
     /// The encounters of the rows, by their numbers.
-    pub(super) kept: Vec<(u64, Encounter)>,
+    pub(super) kept: Vec<(u64, OwnedSample)>,
     pub(super) layers: Vec<LayerName>,
     pub(super) matrices: Option<String>,
     pub(super) curves: Vec<NamedCurves>,
@@ -117,7 +117,7 @@ impl<'a> Gathering<'a> {
         }
         self.encounters += 1;
         let candidate = self.candidate(sample, logits);
-        self.choice.add(candidate, encounter);
+        self.choice.add(candidate, sample);
     }
 
     fn candidate(&self, sample: &Sample<'_>, logits: &[f32]) -> Candidate {
@@ -151,7 +151,7 @@ impl<'a> Gathering<'a> {
             let (curves, has_threshold) = tally.curves_beside(min_cell, above).filter(|_| is_told)?;
             Some(NamedCurves { name, predictions, has_threshold, curves })
         };
-        let kept = chosen.into_iter().filter(|_| live).map(|one| (one.number, one.encounter));
+        let kept = chosen.into_iter().filter(|_| live).map(|one| (one.number, one.sample));
         Ok(Seen {
             rows,
             kept: kept.collect(),
@@ -176,7 +176,7 @@ impl Looking<'_> {
     fn rows(&self, chosen: &[Chosen]) -> Result<(Vec<Row>, String)> {
         let (predictor, mut rows, mut matrices) = (self.explainer.predictor(), Vec::new(), Matrices::new());
         for some in chosen.chunks(LOOKED_AT) {
-            let samples: Vec<Sample<'_>> = some.iter().map(|one| predictor.sample(&one.encounter)).collect();
+            let samples: Vec<Sample<'_>> = some.iter().map(|one| predictor.sample_of(&one.sample)).collect();
             let inferred = evaluate::infer(predictor, &samples, !self.options.live)?;
             for (one, Inferred { sample, logits, attentions, .. }) in some.iter().zip(inferred) {
                 self.stop.check()?;

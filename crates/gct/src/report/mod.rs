@@ -42,8 +42,9 @@ use crate::overrides;
 use crate::paper;
 use crate::predict::Explainer;
 use crate::question::{Labels, Question};
-use crate::record::{Encounter, PerKind};
+use crate::record::PerKind;
 use crate::run::Run;
+use crate::sample::OwnedSample;
 use crate::split::SplitPart;
 
 /// The version of the shape that the page reads.
@@ -141,7 +142,7 @@ pub struct RunReport {
     card: Card,
     /// The encounters themselves with their numbers, ascending, for a server to ask about.
     #[serde(skip)]
-    pub kept: Vec<(u64, Encounter)>,
+    pub kept: Vec<(u64, OwnedSample)>,
     /// How many were asked about, also where that is not told.
     #[serde(skip)]
     asked: u64,

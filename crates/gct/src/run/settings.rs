@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClassWeight;
 use crate::error::{Error, Result};
+use crate::history::History;
 use crate::model::{Config, Dropouts};
 use crate::paper::Hyperparameters;
 use crate::prior::PriorSettings;
@@ -47,6 +48,9 @@ pub struct Settings {
     pub validate_every: u64,
     /// Validations without a better one before training ends early; 0 for never.
     pub patience: u64,
+    /// What is seen of a subject's earlier encounters.
+    #[serde(default)]
+    pub history: History,
     /// Who is learned from, and who is not.
     pub split: split::Settings,
     /// How P is filled.
@@ -110,6 +114,7 @@ impl Settings {
             class_weight: ClassWeight::default(),
             validate_every: 1000,
             patience: 0,
+            history: History::default(),
             split: split::Settings::default(),
             prior: PriorSettings::default(),
             model: config,
@@ -154,8 +159,29 @@ impl Settings {
         }
         self.task.check_head(&self.head)?;
         self.prior.check()?;
+        self.check_history()?;
         self.model.check().map_err(|error| error.inside("model"))?;
         self.head.check(self.model.backbone(&self.head))
+    }
+
+    /// Refuses history where it makes no sense.
+    fn check_history(&self) -> Result<()> {
+        self.history.check()?;
+        if self.history.is_none() {
+            return Ok(());
+        }
+        let refused = |allowed: &str| {
+            Err(Error::setting("history.aggregator", self.history.aggregator.name(), allowed))
+        };
+        match (&self.task, self.split.by) {
+            (Question::Edges | Question::HiddenDiagnosis, _) => {
+                refused("none in this task, which is about codes of one encounter")
+            }
+            (Question::Labels(_), split::By::Encounter) => {
+                refused("none with a split by encounter: a history would show encounters of another part")
+            }
+            (Question::Labels(_), split::By::Recorded | split::By::Subject) => Ok(()),
+        }
     }
 
     /// Refuses settings of steps for a model that is fitted to convergence. Its learning rate, its batch and
@@ -307,7 +333,7 @@ mod tests {
     fn settings_of_an_older_program_are_those_that_it_had() {
         let settings = settings(Question::HiddenDiagnosis, "gct");
         let mut old = serde_json::to_value(&settings).unwrap();
-        for name in ["weight_decay", "label_smoothing", "average", "class_weight"] {
+        for name in ["weight_decay", "label_smoothing", "average", "class_weight", "history"] {
             assert!(old.as_object_mut().unwrap().remove(name).is_some(), "{name}");
         }
         assert_eq!(serde_json::from_value::<Settings>(old).unwrap(), settings);

@@ -7,6 +7,7 @@ mod belonging;
 mod context;
 mod dataset;
 mod fixture;
+mod history;
 mod memory;
 mod model;
 mod prior;

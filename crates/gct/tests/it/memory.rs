@@ -14,7 +14,7 @@ use gct::graph::NodeRanges;
 use gct::infer::{Reader, Which};
 use gct::job::Job;
 use gct::metric::Bootstrap;
-use gct::predict;
+use gct::predict::{self, Embedded};
 use gct::question::{Prediction, TableOptions};
 use gct::record::{CodeKind, Edge, Edges, Encounter, EncounterId, PerKind, SubjectId};
 use gct::run::Run;
@@ -112,7 +112,15 @@ fn vectors_explanations_and_metrics_are_those_of_the_dataset() {
     for (run, encounters) in &runs {
         let task = &run.settings().task;
         let out = run.path().with_extension("npy");
-        predict::visits(run, &dataset, Which::All, (&out, Overwrite::Refuse), &Job::silent()).unwrap();
+        predict::embed(
+            run,
+            Embedded::Visits,
+            &dataset,
+            Which::All,
+            (&out, Overwrite::Refuse),
+            &Job::silent(),
+        )
+        .unwrap();
         let vectors = run.embed(encounters).unwrap().concat();
         let bytes: Vec<u8> = vectors.iter().flat_map(|number| number.to_le_bytes()).collect();
         assert!(std::fs::read(&out).unwrap()[128..] == bytes, "{task}");

@@ -1,6 +1,6 @@
 //! Laws of all models.
 
-use gct::batch::{EmbeddingRows, Example};
+use gct::batch::{EmbeddingRows, Example, Visit};
 use gct::ingest::synthetic::{Generator, Settings};
 use gct::job::Stop;
 use gct::model::{Activations, Config, Frozen, Learner, Learning, Model, Pass, Pool, Scratch, TapeLearner};
@@ -226,7 +226,7 @@ fn reordering_nodes_reorders_the_result() {
     let encounters = encounters(1);
     let example = &examples(&encounters, false)[0];
     // Two diagnoses are swapped.
-    let n = example.nodes();
+    let (visit, n) = (&example.visit, example.nodes());
     assert!(encounters[0].codes.diagnosis.len() >= 2, "an encounter with two diagnoses");
     let swap = |node: usize| match node {
         1 => 2,
@@ -234,16 +234,16 @@ fn reordering_nodes_reorders_the_result() {
         other => other,
     };
     let mut prior = vec![0.0; n * n];
-    example.allowed.expand(&example.prior, &mut prior);
-    let swapped = Example::from_parts(
-        example.ranges,
-        (0..n).map(|i| example.ids[swap(i)]).collect(),
-        example.edges.as_ref().map(|edges| {
+    visit.allowed.expand(&visit.prior, &mut prior);
+    let swapped = Example::of(Visit::from_parts(
+        visit.ranges,
+        (0..n).map(|i| visit.ids[swap(i)]).collect(),
+        visit.edges.as_ref().map(|edges| {
             edges.iter().map(|&(i, j)| (swap(i as usize) as u32, swap(j as usize) as u32)).collect()
         }),
         &(0..n * n).map(|cell| prior[swap(cell / n) * n + swap(cell % n)]).collect::<Vec<f32>>(),
         None,
-    );
+    ));
     for name in Config::NAMES.iter().filter(|name| **name != "gcn_random") {
         let model = begun::<f64>(name, rows());
         let nodes =

@@ -12,7 +12,7 @@ use gct::ingest::synthetic;
 use gct::job::{Job, Stop};
 use gct::metric::Bootstrap;
 use gct::model::{Config, Model, Scratch};
-use gct::predict;
+use gct::predict::{self, Embedded};
 use gct::question::{Question, TableOptions};
 use gct::record::{CodeKind, Edge, Encounter, PerKind};
 use gct::run::{ClassWeight, Run, Settings};
@@ -748,7 +748,14 @@ fn vectors_that_are_not_of_numbers_are_not_written() {
     let run = Run::open(&folder).unwrap();
     for name in ["vectors.parquet", "vectors.npy"] {
         let out = home.path().join(name);
-        let written = predict::visits(&run, &dataset, Which::All, (&out, Overwrite::Refuse), &Job::silent());
+        let written = predict::embed(
+            &run,
+            Embedded::Visits,
+            &dataset,
+            Which::All,
+            (&out, Overwrite::Refuse),
+            &Job::silent(),
+        );
         assert!(matches!(written, Err(Error::NotFinite)), "{written:?}");
     }
     let mut left: Vec<_> =

@@ -107,12 +107,12 @@ fn the_files_for_python_are_up_to_date() {
     model.save(&home.path().join("gct.safetensors"), Overwrite::Refuse).unwrap();
     let nodes = example.nodes();
     let mut prior = vec![0.0; nodes * nodes];
-    example.allowed.expand(&example.prior, &mut prior);
+    example.visit.allowed.expand(&example.visit.prior, &mut prior);
     // Without context: visit 0, diagnosis 1, treatment 2, lab 3.
     let kinds: Vec<usize> =
-        (0..nodes).map(|node| example.ranges.locate(node).0.index().saturating_sub(1)).collect();
+        (0..nodes).map(|node| example.visit.ranges.locate(node).0.index().saturating_sub(1)).collect();
     let case = json!({
-        "ids": example.ids,
+        "ids": example.visit.ids,
         "kinds": kinds,
         "prior": prior.chunks(nodes).collect::<Vec<_>>(),
         "logits": logits(&model),

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use super::pool::Buffer;
 use super::{MatrixColumns, Operation, Tape};
 use crate::Number;
-use crate::engine::{Linear, Norm, Reach};
+use crate::engine::{Linear, Norm, Recurrent};
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::pairs::{self, Chain, Normalizer, Rows};
+use crate::recurrent::{self, Passed, Schedule};
 use crate::rows;
 use crate::weights::{Dense, Vector};
 
@@ -33,10 +34,15 @@ impl<T: Number> Tape<'_, T> {
                 Operation::Attend { query, key, scale, normalizer, out } => {
                     self.back_attend(query, key, scale, normalizer, out);
                 }
-                Operation::Mix { attention, x, reach, out } => self.back_mix(attention, x, reach, out),
+                Operation::Mix { attention, x, out } => self.back_mix(attention, x, out),
                 Operation::Within { x, out } => self.back_within(x, out),
                 Operation::Sum { x, out } => self.back_sum(x, out),
                 Operation::Select { x, rows, out } => self.back_select(x, &rows, out),
+                Operation::Gru { x, layer, schedule, passed, out } => {
+                    self.back_gru(x, layer, &schedule, passed, out, gradients);
+                }
+                Operation::Windows { x, size, out } => self.back_windows(x, size, out),
+                Operation::Largest { x, out } => self.back_largest(x, out),
                 Operation::Known { parameter, gradient: known } => {
                     for (gradient, known) in gradients[parameter..].iter_mut().zip(known) {
                         *gradient += T::of(known);
@@ -210,20 +216,21 @@ impl<T: Number> Tape<'_, T> {
         self.release(d);
     }
 
-    fn back_mix(&mut self, attention: usize, x: MatrixColumns, reach: Reach, out: usize) {
+    fn back_mix(&mut self, attention: usize, x: MatrixColumns, out: usize) {
         let Some(d) = self.gradient_of(out) else { return };
-        let (spans, of_x) = (self.spans(reach), self.spans_of(x.matrix));
-        let of_attention = self.spans(self.attentions[attention].reach);
+        let (extent, attending) = (self.extent(out), self.attentions[attention].extent);
+        let (spans, of_x, of_attention) =
+            (self.spans(extent), self.spans_of(x.matrix), self.spans(attending));
         let all = || spans.iter().zip(of_attention.iter()).zip(of_x.iter());
         let p = Rc::clone(&self.attentions[attention].p);
         let d_rows = |rows: &Range<usize>| Rows { data: &d[rows.start * x.width..], stride: x.width };
         if !self.attentions[attention].is_given {
             // Rows out of reach have no gradient.
-            let mut d_p = match self.attentions[attention].reach == reach {
+            let mut d_p = match attending == extent {
                 true => self.pool.take(p.len()),
                 false => self.pool.zeros(p.len()),
             };
-            let mut scratch = self.scratch(x.width);
+            let mut scratch = self.scratch(extent.axis, x.width);
             for ((span, of_attention), of_x) in all() {
                 let (x_rows, d_p) = (self.rows_of(x, &of_x.rows), &mut d_p[of_attention.cells.clone()]);
                 pairs::dots(&span.pairs, x.width, d_rows(&span.rows), x_rows, d_p, &mut scratch);
@@ -252,7 +259,7 @@ impl<T: Number> Tape<'_, T> {
         out: usize,
     ) {
         let weighting = &mut self.attentions[out];
-        let (p, log_p, reach) = (Rc::clone(&weighting.p), weighting.log_p.clone(), weighting.reach);
+        let (p, log_p, extent) = (Rc::clone(&weighting.p), weighting.log_p.clone(), weighting.extent);
         let (d_p, before, after) = (weighting.d_p.take(), weighting.before, weighting.after);
         let before = before.map(|(before, weight)| (Rc::clone(&self.attentions[before].p), weight));
         let after = after.map(|after| {
@@ -264,7 +271,7 @@ impl<T: Number> Tape<'_, T> {
             return;
         }
         let (spans, of_query, of_key) =
-            (self.spans(reach), self.spans_of(query.matrix), self.spans_of(key.matrix));
+            (self.spans(extent), self.spans_of(query.matrix), self.spans_of(key.matrix));
         let all = || spans.iter().zip(of_query.iter()).zip(of_key.iter());
         let mut d = d_p.unwrap_or_else(|| self.pool.zeros(p.len()));
         for span in spans.iter() {
@@ -327,6 +334,61 @@ impl<T: Number> Tape<'_, T> {
         }
         self.values[x].gradient = Some(Rc::new(d_x));
         self.release(d);
+    }
+
+    fn back_gru(
+        &mut self,
+        x: usize,
+        layer: Recurrent,
+        schedule: &Schedule,
+        Passed { states, gates }: Passed<Buffer<T>>,
+        out: usize,
+        gradients: &mut [T],
+    ) {
+        let Dense { start, inputs: width, outputs, .. } = layer.weight;
+        if let Some(d) = self.gradient_of(out) {
+            let [mut d_hidden, mut d_x] = [(); 2].map(|()| self.pool.take(schedule.steps() * outputs));
+            let mut d_state = self.pool.take(d.len());
+            let weight = Right::packed(self.weights.backward(layer.weight), outputs);
+            let passed = Passed { states: &states[..], gates: &gates[..] };
+            recurrent::gru_back(schedule, width, weight, passed, &d, &mut d_state, &mut d_hidden, &mut d_x);
+            let d_weight = &mut gradients[start..start + width * outputs];
+            recurrent::gru_back_weight(schedule, width, &states, &d_hidden, d_weight);
+            let d_bias = layer.bias.of_mut(gradients);
+            d_hidden.chunks_exact(outputs).for_each(|d| rows::add(d, d_bias));
+            self.contribute_own(x, d_x);
+            self.release(d);
+            self.pool.give(d_state);
+            self.pool.give(d_hidden);
+        }
+        self.pool.give(states);
+        self.pool.give(gates);
+    }
+
+    fn back_windows(&mut self, x: usize, size: usize, out: usize) {
+        let Some(d) = self.gradient_of(out) else { return };
+        let (spans, width) = (self.spans_of(x), self.values[x].width);
+        let mut d_x = self.take_gradient(x);
+        for span in spans.iter() {
+            let [from, to] =
+                [size * width, width].map(|width| span.rows.start * width..span.rows.end * width);
+            recurrent::windows_back(width, size, &d[from], &mut d_x[to]);
+        }
+        self.values[x].gradient = Some(Rc::new(d_x));
+        self.release(d);
+    }
+
+    fn back_largest(&mut self, x: usize, out: usize) {
+        let Some(d) = self.gradient_of(out) else { return };
+        let (spans, width, mut d) = (self.spans_of(x), self.values[out].width, self.own(d));
+        let mut d_x = self.pool.take(self.values[x].data.len());
+        let rows = spans.iter().zip(self.values[out].data.chunks_exact(width)).zip(d.chunks_exact_mut(width));
+        for ((span, out), d) in rows {
+            let range = span.rows.start * width..span.rows.end * width;
+            recurrent::largest_back(&self.values[x].data[range.clone()], out, d, &mut d_x[range]);
+        }
+        self.pool.give(d);
+        self.contribute_own(x, d_x);
     }
 }
 

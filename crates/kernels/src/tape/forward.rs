@@ -5,10 +5,13 @@ use std::rc::Rc;
 use super::pool::Buffer;
 use super::{Attention, Matrix, MatrixColumns, Operation, Tape, Weighting};
 use crate::Number;
-use crate::engine::{Attend, Columns, Connected, DecoderParameters, Engine, Linear, Norm, Reach};
+use crate::engine::{
+    Attend, Columns, Connected, DecoderParameters, Engine, Extent, Linear, Norm, Reach, Recurrent,
+};
 use crate::gemm::{Into, Left, Right, gemm};
 use crate::loss;
 use crate::pairs::{self, Pairs};
+use crate::recurrent::{self, Passed, Schedule};
 use crate::rows;
 use crate::weights::{Dense, Vector};
 
@@ -35,7 +38,7 @@ impl<T: Number> Engine for Tape<'_, T> {
             }
             out.copy_from_slice(row(ids[index]));
         }
-        let out = self.push(data, width, Some(Reach::ALL));
+        let out = self.push(data, width, Some(Extent::nodes(Reach::ALL)));
         self.record(|| Operation::Embed { table, ids: ids.to_vec(), out: out.index });
         out
     }
@@ -57,7 +60,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         if let (Some((bias, activation)), Some(dropout)) = (bias, layer.dropout) {
             rows::bias_activation(outputs, activation, Some(dropout), bias, &mut data);
         }
-        let out = self.push(data, outputs, self.values[x.index].reach);
+        let out = self.push(data, outputs, self.values[x.index].extent);
         self.record(|| Operation::Linear { x: x.index, layer, out: out.index });
         out
     }
@@ -69,7 +72,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         let [gain, bias] = [norm.gain, norm.bias].map(|vector| vector.of(self.weights.values()));
         let keep = kept.as_mut().map(|[normal, inverse_sd]| (&mut normal[..], &mut inverse_sd[..]));
         rows::add_norm(width, norm.epsilon, self.data(a), self.data(b), gain, bias, &mut data, keep);
-        let out = self.push(data, width, self.values[a.index].reach);
+        let out = self.push(data, width, self.values[a.index].extent);
         if let Some([normal, inverse_sd]) = kept {
             let (a, b, out) = (a.index, b.index, out.index);
             self.operations.push(Operation::AddNorm { a, b, norm, normal, inverse_sd, out });
@@ -107,7 +110,7 @@ impl<T: Number> Engine for Tape<'_, T> {
             }
             first += part_width;
         }
-        let out = self.push(data, width, self.values[parts[0].index].reach);
+        let out = self.push(data, width, self.values[parts[0].index].extent);
         self.record(|| {
             let parts = parts.iter().map(|part| part.index).collect();
             Operation::SideBySide { parts, out: out.index }
@@ -120,7 +123,7 @@ impl<T: Number> Engine for Tape<'_, T> {
         for (p, given) in p.iter_mut().zip(pairs) {
             *p = T::of(f64::from(*given));
         }
-        self.push_attention(p, None, Reach::ALL, None, true)
+        self.push_attention(p, None, Extent::nodes(Reach::ALL), None, true)
     }
 
     fn attend(
@@ -131,20 +134,23 @@ impl<T: Number> Engine for Tape<'_, T> {
     ) -> Attention {
         let Attend { scale, bias, normalizer, divergence, reach } = how;
         let [query, key] = [query, key].map(MatrixColumns::from);
+        let extent = self.extent(query.matrix).within(reach);
+        assert_eq!(self.extent(key.matrix).axis, extent.axis, "queries and keys are of the same graphs");
         let (spans, of_query, of_key) =
-            (self.spans(reach), self.spans_of(query.matrix), self.spans_of(key.matrix));
+            (self.spans(extent), self.spans_of(query.matrix), self.spans_of(key.matrix));
         let len = spans.iter().map(|span| span.pairs.len()).sum();
         let (mut log_p, mut p) = (self.take(len), self.take(len));
-        let mut scratch = self.scratch(query.width);
+        let mut scratch = self.scratch(extent.axis, query.width);
         let before = divergence.as_ref().map(|term| {
             let before = &self.attentions[term.before.index];
-            assert_eq!(before.reach, reach, "a divergence is between the same rows");
+            assert_eq!(before.extent, extent, "a divergence is between the same rows");
             (Rc::clone(&before.p), before.log_p.clone())
         });
         let bias = bias.map(|bias| {
             let bias = &self.attentions[bias.index];
             assert!(bias.is_given, "a bias does not learn");
-            (Rc::clone(&bias.p), self.spans(bias.reach))
+            assert_eq!(bias.extent.axis, extent.axis, "a bias is of the same graphs");
+            (Rc::clone(&bias.p), self.spans(bias.extent))
         });
         for (graph, ((span, of_query), of_key)) in
             spans.iter().zip(of_query.iter()).zip(of_key.iter()).enumerate()
@@ -173,7 +179,7 @@ impl<T: Number> Engine for Tape<'_, T> {
             }
         };
         let before = divergence.map(|term| (term.before.index, term.weight));
-        let out = self.push_attention(p, log_p, reach, before, false);
+        let out = self.push_attention(p, log_p, extent, before, false);
         if let Some((before, _)) = before {
             let before = &mut self.attentions[before];
             assert!(before.is_given || before.after.is_none(), "one attention at most is held near another");
@@ -185,8 +191,11 @@ impl<T: Number> Engine for Tape<'_, T> {
 
     fn mix(&mut self, attention: &Attention, x: Columns<'_, Matrix>, reach: Reach) -> Matrix {
         let x = MatrixColumns::from(x);
-        let (spans, of_x) = (self.spans(reach), self.spans_of(x.matrix));
-        let of_attention = self.spans(self.attentions[attention.index].reach);
+        let (extent, attending) =
+            (self.extent(x.matrix).within(reach), self.attentions[attention.index].extent);
+        assert_eq!(attending.axis, extent.axis, "an attention mixes rows of its own graphs");
+        let (spans, of_x, of_attention) =
+            (self.spans(extent), self.spans_of(x.matrix), self.spans(attending));
         let rows: usize = spans.iter().map(|span| span.rows.len()).sum();
         let mut data = self.take(rows * x.width);
         let p = &self.attentions[attention.index].p;
@@ -196,13 +205,14 @@ impl<T: Number> Engine for Tape<'_, T> {
             let p = &p[of_attention.cells.clone()];
             pairs::mix(&span.pairs, x.width, p, self.rows_of(x, &of_x.rows), out, x.width);
         }
-        let out = self.push(data, x.width, Some(reach));
-        self.record(|| Operation::Mix { attention: attention.index, x, reach, out: out.index });
+        let out = self.push(data, x.width, Some(extent));
+        self.record(|| Operation::Mix { attention: attention.index, x, out: out.index });
         out
     }
 
     fn within(&mut self, x: &Matrix, reach: Reach) -> Matrix {
-        let (from, to, width) = (self.spans_of(x.index), self.spans(reach), self.values[x.index].width);
+        let (extent, width) = (self.extent(x.index).within(reach), self.values[x.index].width);
+        let (from, to) = (self.spans_of(x.index), self.spans(extent));
         let rows: usize = to.iter().map(|span| span.rows.len()).sum();
         if rows * width == self.data(x).len() {
             return x.clone();
@@ -213,7 +223,7 @@ impl<T: Number> Engine for Tape<'_, T> {
             let (first, len) = (from.rows.start * width, to.rows.len() * width);
             data[to.rows.start * width..][..len].copy_from_slice(&self.data(x)[first..][..len]);
         }
-        let out = self.push(data, width, Some(reach));
+        let out = self.push(data, width, Some(extent));
         self.record(|| Operation::Within { x: x.index, out: out.index });
         out
     }
@@ -227,24 +237,69 @@ impl<T: Number> Engine for Tape<'_, T> {
                 rows::add(&self.data(x)[row * width..][..width], out);
             }
         }
-        let out = self.push(data, width, Some(Reach::FIRST));
+        let out = self.push(data, width, Some(self.extent(x.index).within(Reach::FIRST)));
         self.record(|| Operation::Sum { x: x.index, out: out.index });
         out
     }
 
     fn select(&mut self, x: &Matrix, nodes: &[(usize, usize)]) -> Matrix {
-        let (spans, width) = (self.spans_of(x.index), self.values[x.index].width);
+        let spans = self.spans_of(x.index);
         let row = |&(graph, node): &(usize, usize)| {
             assert!(node < spans[graph].rows.len(), "node {node} of graph {graph} is out of reach");
             spans[graph].rows.start + node
         };
-        let rows: Vec<usize> = nodes.iter().map(row).collect();
-        let mut data = self.take(rows.len() * width);
-        for (row, out) in rows.iter().zip(data.chunks_exact_mut(width)) {
-            out.copy_from_slice(&self.data(x)[row * width..][..width]);
+        self.gather(x, nodes.iter().map(row).collect(), None)
+    }
+
+    fn steps(&mut self, x: &Matrix, graphs: &[usize]) -> Matrix {
+        let steps: usize = self.sequences.iter().map(Pairs::nodes).sum();
+        assert_eq!(graphs.len(), steps, "there is a row for every step");
+        self.gather(x, graphs.to_vec(), Some(Extent::steps(Reach::ALL)))
+    }
+
+    fn gru(&mut self, x: &Matrix, layer: Recurrent) -> Matrix {
+        let width = layer.weight.inputs;
+        let rows: Vec<_> = self.sequences_of(x.index).iter().map(|span| span.rows.clone()).collect();
+        let schedule = Schedule::new(&rows);
+        let [mut states, mut gates] = [width, 4 * width].map(|width| self.take(schedule.steps() * width));
+        let [mut state, mut data] = [(); 2].map(|()| self.take(rows.len() * width));
+        let weight = Right::packed(self.weights.forward(layer.weight), width);
+        let bias = layer.bias.of(self.weights.values());
+        let passed = Passed { states: &mut states[..], gates: &mut gates[..] };
+        recurrent::gru(&schedule, width, self.data(x), (weight, bias), passed, &mut state, &mut data);
+        self.pool.give(state);
+        let out = self.push(data, width, Some(Extent::steps(Reach::FIRST)));
+        let passed = Passed { states, gates };
+        if self.learns {
+            self.operations.push(Operation::Gru { x: x.index, layer, schedule, passed, out: out.index });
+        } else {
+            self.pool.give(passed.states);
+            self.pool.give(passed.gates);
         }
-        let out = self.push(data, width, None);
-        self.record(|| Operation::Select { x: x.index, rows, out: out.index });
+        out
+    }
+
+    fn windows(&mut self, x: &Matrix, size: usize) -> Matrix {
+        let (spans, width) = (self.sequences_of(x.index), self.values[x.index].width);
+        let mut data = self.take(size * self.data(x).len());
+        for span in spans.iter() {
+            let [from, to] =
+                [width, size * width].map(|width| span.rows.start * width..span.rows.end * width);
+            recurrent::windows(width, size, &self.data(x)[from], &mut data[to]);
+        }
+        let out = self.push(data, size * width, Some(Extent::steps(Reach::ALL)));
+        self.record(|| Operation::Windows { x: x.index, size, out: out.index });
+        out
+    }
+
+    fn largest(&mut self, x: &Matrix) -> Matrix {
+        let (spans, width) = (self.sequences_of(x.index), self.values[x.index].width);
+        let mut data = self.take(spans.len() * width);
+        for (span, out) in spans.iter().zip(data.chunks_exact_mut(width)) {
+            recurrent::largest(&self.data(x)[span.rows.start * width..span.rows.end * width], out);
+        }
+        let out = self.push(data, width, Some(Extent::steps(Reach::FIRST)));
+        self.record(|| Operation::Largest { x: x.index, out: out.index });
         out
     }
 
@@ -339,14 +394,26 @@ impl<T: Number> Tape<'_, T> {
         for ((a, b), out) in self.data(a).iter().zip(self.data(b)).zip(data.iter_mut()) {
             *out = f(*a, *b);
         }
-        self.push(data, self.values[a.index].width, self.values[a.index].reach)
+        self.push(data, self.values[a.index].width, self.values[a.index].extent)
+    }
+
+    /// Some rows of a matrix, in any order, any of them more than once.
+    fn gather(&mut self, x: &Matrix, rows: Vec<usize>, extent: Option<Extent>) -> Matrix {
+        let width = self.values[x.index].width;
+        let mut data = self.take(rows.len() * width);
+        for (row, out) in rows.iter().zip(data.chunks_exact_mut(width)) {
+            out.copy_from_slice(&self.data(x)[row * width..][..width]);
+        }
+        let out = self.push(data, width, extent);
+        self.record(|| Operation::Select { x: x.index, rows, out: out.index });
+        out
     }
 
     fn push_attention(
         &mut self,
         p: Buffer<T>,
         log_p: Option<Rc<Buffer<T>>>,
-        reach: Reach,
+        extent: Extent,
         before: Option<(usize, f64)>,
         is_given: bool,
     ) -> Attention {
@@ -355,7 +422,7 @@ impl<T: Number> Tape<'_, T> {
             p: Rc::new(p),
             log_p,
             d_p: None,
-            reach,
+            extent,
             before,
             after: None,
             is_given,

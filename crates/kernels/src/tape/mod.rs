@@ -10,9 +10,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::Number;
-use crate::engine::{DecoderParameters, Linear, Norm, Reach};
+use crate::engine::{Axis, DecoderParameters, Extent, Linear, Norm, Recurrent};
 use crate::loss::{self, Decoder};
 use crate::pairs::{Normalizer, Pairs, Rows};
+use crate::recurrent::{Passed, Schedule};
 use crate::weights::{Vector, Weights};
 
 mod backward;
@@ -40,7 +41,7 @@ struct Value<T> {
     data: Buffer<T>,
     width: usize,
     /// Which rows it has; `None` if they were selected one by one.
-    reach: Option<Reach>,
+    extent: Option<Extent>,
     /// The gradient of the loss, once something has contributed to it. Shared while two matrices have the
     /// same one.
     gradient: Option<Rc<Buffer<T>>>,
@@ -55,7 +56,7 @@ struct Weighting<T> {
     log_p: Option<Rc<Buffer<T>>>,
     d_p: Option<Buffer<T>>,
     /// Which rows it has.
-    reach: Reach,
+    extent: Extent,
     /// The attention before it, and the weight of their divergence.
     before: Option<(usize, f64)>,
     after: Option<usize>,
@@ -120,7 +121,6 @@ enum Operation<T> {
     Mix {
         attention: usize,
         x: MatrixColumns,
-        reach: Reach,
         out: usize,
     },
     Within {
@@ -136,6 +136,22 @@ enum Operation<T> {
         rows: Vec<usize>,
         out: usize,
     },
+    Gru {
+        x: usize,
+        layer: Recurrent,
+        schedule: Schedule,
+        passed: Passed<Buffer<T>>,
+        out: usize,
+    },
+    Windows {
+        x: usize,
+        size: usize,
+        out: usize,
+    },
+    Largest {
+        x: usize,
+        out: usize,
+    },
     /// The gradient of some parameters that is known already, from the first of them on.
     Known {
         parameter: usize,
@@ -147,16 +163,17 @@ enum Operation<T> {
 pub struct Tape<'a, T> {
     weights: &'a Weights<T>,
     graphs: &'a [Pairs],
+    sequences: &'a [Pairs],
     pool: &'a mut Pool<T>,
     learns: bool,
-    spans: Vec<(Reach, Rc<[Span<'a>]>)>,
+    spans: Vec<(Extent, Rc<[Span<'a>]>)>,
     values: Vec<Value<T>>,
     attentions: Vec<Weighting<T>>,
     operations: Vec<Operation<T>>,
     divergence: f64,
 }
 
-/// The rows of one graph that are within some reach.
+/// The rows of one graph, or of one sequence, that are within some reach.
 struct Span<'a> {
     /// Their pairs.
     pairs: Cow<'a, Pairs>,
@@ -172,6 +189,7 @@ impl<'a, T: Number> Tape<'a, T> {
         Tape {
             weights,
             graphs,
+            sequences: &[],
             pool,
             learns,
             spans: Vec::new(),
@@ -180,6 +198,15 @@ impl<'a, T: Number> Tape<'a, T> {
             operations: Vec::new(),
             divergence: 0.0,
         }
+    }
+
+    /// The same with sequences, whose nodes are their steps, the newest first.
+    ///
+    /// # Panics
+    /// If a sequence has no step.
+    pub fn with_sequences(self, sequences: &'a [Pairs]) -> Self {
+        assert!(sequences.iter().all(|sequence| sequence.nodes() > 0), "a sequence has a step");
+        Tape { sequences, ..self }
     }
 
     /// The numbers of a matrix, row after row.
@@ -192,14 +219,22 @@ impl<'a, T: Number> Tape<'a, T> {
         &self.attentions[attention.index].p
     }
 
-    /// The rows of each graph that are within reach.
-    fn spans(&mut self, reach: Reach) -> Rc<[Span<'a>]> {
-        if let Some((_, spans)) = self.spans.iter().find(|(of, _)| *of == reach) {
+    /// The graphs, or the sequences.
+    fn layouts(&self, axis: Axis) -> &'a [Pairs] {
+        match axis {
+            Axis::Nodes => self.graphs,
+            Axis::Steps => self.sequences,
+        }
+    }
+
+    /// The rows of each graph, or of each sequence, that are within reach.
+    fn spans(&mut self, extent: Extent) -> Rc<[Span<'a>]> {
+        if let Some((_, spans)) = self.spans.iter().find(|(of, _)| *of == extent) {
             return Rc::clone(spans);
         }
         let (mut row, mut cell) = (0, 0);
         let span = |pairs: &'a Pairs| {
-            let pairs = match pairs.count_within(reach.steps()) {
+            let pairs = match pairs.count_within(extent.reach.hops()) {
                 all if all == pairs.nodes() => Cow::Borrowed(pairs),
                 some => Cow::Owned(pairs.of_first(some)),
             };
@@ -208,15 +243,27 @@ impl<'a, T: Number> Tape<'a, T> {
             (row, cell) = (rows.end, cells.end);
             Span { pairs, rows, cells }
         };
-        let spans: Rc<[Span<'a>]> = self.graphs.iter().map(span).collect();
-        self.spans.push((reach, Rc::clone(&spans)));
+        let spans: Rc<[Span<'a>]> = self.layouts(extent.axis).iter().map(span).collect();
+        self.spans.push((extent, Rc::clone(&spans)));
         spans
     }
 
-    /// The rows of each graph in a matrix.
+    /// Which rows a matrix has.
+    fn extent(&self, index: usize) -> Extent {
+        self.values[index].extent.expect("the rows of a matrix are those of its graphs")
+    }
+
+    /// The rows of each graph, or of each sequence, in a matrix.
     fn spans_of(&mut self, index: usize) -> Rc<[Span<'a>]> {
-        let reach = self.values[index].reach.expect("the rows of a matrix are those of its graphs");
-        self.spans(reach)
+        self.spans(self.extent(index))
+    }
+
+    /// The rows of each sequence in a matrix that has those of all steps.
+    fn sequences_of(&mut self, index: usize) -> Rc<[Span<'a>]> {
+        let (axis, spans) = (self.extent(index).axis, self.spans_of(index));
+        let whole = spans.iter().all(|span| span.rows.len() == span.pairs.nodes());
+        assert!(axis == Axis::Steps && whole, "a row for every step");
+        spans
     }
 
     /// The logits of the pairs of each graph, as [`loss::edge_logits`] has them; `sizes` are those of its
@@ -253,9 +300,9 @@ impl<'a, T: Number> Tape<'a, T> {
         })
     }
 
-    fn push(&mut self, data: Buffer<T>, width: usize, reach: Option<Reach>) -> Matrix {
+    fn push(&mut self, data: Buffer<T>, width: usize, extent: Option<Extent>) -> Matrix {
         let (held, index) = (Rc::new(()), self.values.len());
-        self.values.push(Value { data, width, reach, gradient: None, held: Rc::clone(&held) });
+        self.values.push(Value { data, width, extent, gradient: None, held: Rc::clone(&held) });
         Matrix { index, _held: held }
     }
 
@@ -302,9 +349,9 @@ impl<'a, T: Number> Tape<'a, T> {
         }
     }
 
-    /// Room for the largest graph in [`dots`](crate::pairs::dots).
-    fn scratch(&mut self, width: usize) -> Buffer<T> {
-        let room = self.graphs.iter().map(|pairs| pairs.scratch(width)).max().unwrap_or(0);
+    /// Room for the largest graph, or the longest sequence, in [`dots`](crate::pairs::dots).
+    fn scratch(&mut self, axis: Axis, width: usize) -> Buffer<T> {
+        let room = self.layouts(axis).iter().map(|pairs| pairs.scratch(width)).max().unwrap_or(0);
         self.pool.take(room)
     }
 
@@ -325,9 +372,11 @@ impl<'a, T: Number> Tape<'a, T> {
         }
         (0..self.attentions.len()).for_each(|index| self.forget(index));
         for operation in std::mem::take(&mut self.operations) {
-            if let Operation::AddNorm { normal, inverse_sd, .. } = operation {
-                self.pool.give(normal);
-                self.pool.give(inverse_sd);
+            if let Operation::AddNorm { normal: one, inverse_sd: other, .. }
+            | Operation::Gru { passed: Passed { states: one, gates: other }, .. } = operation
+            {
+                self.pool.give(one);
+                self.pool.give(other);
             }
         }
     }

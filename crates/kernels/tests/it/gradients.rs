@@ -1,9 +1,13 @@
 //! Every backward function against finite differences of its forward function, in f64; and every level of
 //! instructions against f64, in f32.
 
+use std::ops::Range;
+
 use gct_kernels::engine::Connected;
+use gct_kernels::gemm::{self, Right};
 use gct_kernels::loss::{self, Decoder};
 use gct_kernels::pairs::{self, Chain, Normalizer, Pairs, Rows};
+use gct_kernels::recurrent::{self, Passed, Schedule};
 use gct_kernels::rows::{self, Activation, Dropout};
 use gct_kernels::{Level, Number, level};
 
@@ -324,6 +328,145 @@ fn a_smoothed_loss_is_the_mean_over_smoothed_targets() {
     close(loss::classes(&mut logits.to_vec(), 2, 0.0, 1.0), naive(&logits, &[0.0, 0.0, 1.0, 0.0]));
 }
 
+/// The rows of sequences of these lengths.
+fn sequences(lengths: &[usize]) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let rows = |length: &usize| {
+        end += length;
+        end - length..end
+    };
+    lengths.iter().map(rows).collect()
+}
+
+/// A gated recurrent unit over sequences of these lengths, with what it leaves for its gradient.
+struct Unit<T> {
+    schedule: Schedule,
+    width: usize,
+    states: Vec<T>,
+    gates: Vec<T>,
+    out: Vec<T>,
+}
+
+impl<T: Number> Unit<T> {
+    fn play(lengths: &[usize], width: usize, x: &[T], weight: &[T], bias: &[T]) -> Self {
+        let schedule = Schedule::new(&sequences(lengths));
+        let zeros = |rows: usize, parts: usize| vec![T::ZERO; rows * parts * width];
+        let (mut states, mut gates) = (zeros(schedule.steps(), 1), zeros(schedule.steps(), 4));
+        let (mut state, mut out) = (zeros(lengths.len(), 1), zeros(lengths.len(), 1));
+        let mut packed = vec![T::ZERO; gemm::packed_len(width, 3 * width)];
+        gemm::pack(weight, width, 3 * width, &mut packed);
+        let (passed, weight) = (Passed { states: &mut states[..], gates: &mut gates[..] }, &packed);
+        let layer = (Right::packed(weight, width), bias);
+        recurrent::gru(&schedule, width, x, layer, passed, &mut state, &mut out);
+        Unit { schedule, width, states, gates, out }
+    }
+
+    /// The gradients of x, weight and bias.
+    fn back(&self, weight: &[T], upstream: &[T]) -> [Vec<T>; 3] {
+        let &Unit { ref schedule, width, .. } = self;
+        let mut packed = vec![T::ZERO; gemm::packed_len(3 * width, width)];
+        gemm::pack_transposed(weight, width, 3 * width, &mut packed);
+        let [mut d_hidden, mut d_x] = [(); 2].map(|()| vec![T::ZERO; 3 * width * schedule.steps()]);
+        let (mut d_state, mut d_weight) = (vec![T::ZERO; upstream.len()], vec![T::ZERO; weight.len()]);
+        let (passed, packed) =
+            (Passed { states: &self.states[..], gates: &self.gates[..] }, Right::packed(&packed, 3 * width));
+        recurrent::gru_back(schedule, width, packed, passed, upstream, &mut d_state, &mut d_hidden, &mut d_x);
+        recurrent::gru_back_weight(schedule, width, &self.states, &d_hidden, &mut d_weight);
+        let mut d_bias = vec![T::ZERO; 3 * width];
+        d_hidden.chunks(3 * width).for_each(|d| rows::add(d, &mut d_bias));
+        [d_x, d_weight, d_bias]
+    }
+}
+
+/// The equations of `nn.GRU`, one sequence and one number at a time.
+fn naive_unit(width: usize, x: &[f64], weight: &[f64], bias: &[f64]) -> Vec<f64> {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    x.rchunks(3 * width).fold(vec![0.0; width], |state, x| {
+        let hidden = |column: usize| -> f64 {
+            let products = state.iter().enumerate().map(|(i, h)| h * weight[i * 3 * width + column]);
+            products.sum::<f64>() + bias[column]
+        };
+        let next = |i: usize| {
+            let reset = sigmoid(x[i] + hidden(i));
+            let update = sigmoid(x[width + i] + hidden(width + i));
+            let new = (x[2 * width + i] + reset * hidden(2 * width + i)).tanh();
+            (1.0 - update) * new + update * state[i]
+        };
+        (0..width).map(next).collect()
+    })
+}
+
+#[test]
+fn a_gated_recurrent_unit() {
+    for (lengths, width) in [(&[3, 1, 5, 1, 2, 5][..], 3), (&[1, 1], 2), (&[4], 19), (&[2, 6], 16)] {
+        let steps: usize = lengths.iter().sum();
+        let x = numbers(steps * 3 * width, 1);
+        let (weight, bias) = (numbers(width * 3 * width, 2), numbers(3 * width, 3));
+        let upstream = numbers(lengths.len() * width, 4);
+        let unit = Unit::play(lengths, width, &x, &weight, &bias);
+        let naive = sequences(lengths).into_iter().flat_map(|rows| {
+            naive_unit(width, &x[3 * width * rows.start..3 * width * rows.end], &weight, &bias)
+        });
+        for (got, expected) in unit.out.iter().zip(naive) {
+            assert!((got - expected).abs() < 1e-12, "{lengths:?}: {got} {expected}");
+        }
+        let [d_x, d_weight, d_bias] = unit.back(&weight, &upstream);
+        let loss = |x: &[f64], weight: &[f64], bias: &[f64]| {
+            dot(&Unit::play(lengths, width, x, weight, bias).out, &upstream)
+        };
+        check("x", &x, &d_x, |x| loss(x, &weight, &bias));
+        check("weight", &weight, &d_weight, |weight| loss(&x, weight, &bias));
+        check("bias", &bias, &d_bias, |bias| loss(&x, &weight, bias));
+    }
+}
+
+#[test]
+fn windows() {
+    let (steps, width) = (4, 3);
+    let x = numbers(steps * width, 1);
+    for size in 1..=6 {
+        let forward = |x: &[f64]| {
+            let mut out = vec![9.0; steps * size * width];
+            recurrent::windows(width, size, x, &mut out);
+            out
+        };
+        let naive = (0..steps * size * width).map(|at| {
+            let (step, back, column) = (at / (size * width), at / width % size, at % width);
+            if step + back < steps { x[(step + back) * width + column] } else { 0.0 }
+        });
+        assert!(naive.eq(forward(&x)), "windows of {size}");
+        let upstream = numbers(steps * size * width, 2);
+        let mut d_x = vec![0.0; x.len()];
+        recurrent::windows_back(width, size, &upstream, &mut d_x);
+        check("x", &x, &d_x, |x| dot(&forward(x), &upstream));
+    }
+}
+
+#[test]
+fn the_largest_of_each_column() {
+    let (steps, width) = (5, 19);
+    let (x, upstream) = (numbers(steps * width, 1), numbers(width, 2));
+    let forward = |x: &[f64]| {
+        let mut out = vec![0.0; width];
+        recurrent::largest(x, &mut out);
+        out
+    };
+    let back = |x: &[f64]| {
+        let mut d_x = vec![9.0; x.len()];
+        recurrent::largest_back(x, &forward(x), &mut upstream.clone(), &mut d_x);
+        d_x
+    };
+    check("x", &x, &back(&x), |x| dot(&forward(x), &upstream));
+    let equal = vec![0.5; steps * width];
+    assert_eq!(back(&equal)[..width], upstream);
+    assert!(back(&equal)[width..].iter().all(|d| *d == 0.0), "the newest of equal ones has the gradient");
+    for step in 0..steps {
+        let mut broken = x.clone();
+        broken[step * width] = f64::NAN;
+        assert!(forward(&broken)[0].is_nan() && !forward(&broken)[1].is_nan(), "NaN of step {step}");
+    }
+}
+
 /// One pass over most kernels in f32, to be compared with f64.
 fn everything<T: Number>() -> Vec<f64> {
     let of = |numbers: Vec<f64>| numbers.into_iter().map(T::of).collect::<Vec<T>>();
@@ -341,7 +484,11 @@ fn everything<T: Number>() -> Vec<f64> {
     let keep = Some((&mut normal[..], &mut inverse_sd[..]));
     rows::add_norm(width, 1e-5, &x, &mixed, &gain, &bias, &mut out, keep);
     rows::bias_activation(width, Activation::Relu, Some(Dropout::new(0.2, 3, 0)), &bias, &mut out);
-    p.iter().chain(&out).map(|x| x.f64()).collect()
+    let (lengths, bias) = ([3, 30, 1, 10], of(numbers(3 * width, 4)));
+    let weight: Vec<T> = of(numbers(width * 3 * width, 5).iter().map(|x| x * 0.1).collect());
+    let unit = Unit::play(&lengths, width, &of(numbers(nodes * 3 * width, 6)), &weight, &bias);
+    let [d_x, ..] = unit.back(&weight, &of(numbers(lengths.len() * width, 7)));
+    p.iter().chain(&out).chain(&unit.out).chain(&d_x).map(|x| x.f64()).collect()
 }
 
 #[test]

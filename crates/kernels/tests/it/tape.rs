@@ -2,11 +2,11 @@
 
 use gct_kernels::Number;
 use gct_kernels::engine::{
-    Attend, Columns, Connected, DecoderParameters, DivergenceTerm, Engine, Linear, Norm, Reach,
+    Attend, Columns, Connected, DecoderParameters, DivergenceTerm, Engine, Linear, Norm, Reach, Recurrent,
 };
 use gct_kernels::pairs::{Normalizer, Pairs};
 use gct_kernels::rows::{Activation, Dropout};
-use gct_kernels::tape::{Pool, Tape};
+use gct_kernels::tape::{Matrix, Pool, Tape};
 use gct_kernels::weights::{Dense, Plan, Vector, Weights};
 
 use crate::finite_differences::{check, numbers};
@@ -14,7 +14,11 @@ use crate::finite_differences::{check, numbers};
 const WIDTH: usize = 6;
 const IDS: usize = 9;
 
+/// Steps of a window.
+const SIZE: usize = 3;
+
 /// Two blocks: the first mixes with given weights and attends on the side, the second with its own attention.
+/// What they make of graphs may go through sequences.
 struct Model {
     plan: Plan,
     table: Vector,
@@ -22,6 +26,9 @@ struct Model {
     label: Dense,
     label_bias: Vector,
     decoder: DecoderParameters,
+    gates: (Dense, Vector),
+    recurrent: Recurrent,
+    window: (Dense, Vector),
 }
 
 struct Block {
@@ -49,7 +56,10 @@ impl Model {
         let blocks = [block(&mut plan), block(&mut plan)];
         let (label, label_bias) = (plan.dense(WIDTH, 2), plan.vector(2));
         let decoder = DecoderParameters { scale: plan.vector(1), bias: plan.vector(10) };
-        Model { plan, table, blocks, label, label_bias, decoder }
+        let gates = (plan.dense(WIDTH, 3 * WIDTH), plan.vector(3 * WIDTH));
+        let recurrent = Recurrent { weight: plan.dense(WIDTH, 3 * WIDTH), bias: plan.vector(3 * WIDTH) };
+        let window = (plan.dense(SIZE * WIDTH, WIDTH), plan.vector(WIDTH));
+        Model { plan, table, blocks, label, label_bias, decoder, gates, recurrent, window }
     }
 }
 
@@ -107,18 +117,56 @@ const ROADS: [Roads; 4] = [
     Roads { normalizer: Normalizer::Softmax, divergence: false, reach: Reach::FIRST },
 ];
 
+/// Which graph each step of some sequences is; some are several steps.
+fn sequences() -> Vec<Vec<usize>> {
+    vec![vec![1, 0, 2], vec![3], vec![2, 2, 0, 3, 1], vec![0, 3]]
+}
+
+/// What each operation on sequences makes of the rows of graphs: one row per sequence.
+fn over_time<T: Number>(
+    model: &Model,
+    tape: &mut Tape<'_, T>,
+    graphs: &Matrix,
+    steps: &[usize],
+) -> Vec<Matrix> {
+    let layer = |(weight, bias): (Dense, Vector), activation| Linear {
+        weight,
+        bias: Some((bias, activation)),
+        dropout: None,
+    };
+    let x = tape.steps(graphs, steps);
+    let gates = tape.linear(&x, layer(model.gates, Activation::Identity));
+    let state = tape.gru(&gates, model.recurrent);
+
+    let projected = tape.linear(&x, Linear::plain(model.gates.0));
+    let part = |part: usize| Columns { matrix: &projected, first: part * WIDTH, width: WIDTH };
+    let (all, normalizer, reach) =
+        (Columns { matrix: &x, first: 0, width: WIDTH }, Normalizer::Softmax, Reach::ALL);
+    let how = || Attend { scale: 0.4, bias: None, normalizer, divergence: None, reach };
+    let (one, other) = (tape.attend(part(0), part(1), how()), tape.attend(part(2), all, how()));
+    let older = tape.mix(&one, all, Reach::ALL);
+    let newest = tape.mix(&other, Columns { matrix: &older, ..all }, Reach::FIRST);
+
+    let windows = tape.windows(&older, SIZE);
+    let convolved = tape.linear(&windows, layer(model.window, Activation::Relu));
+    let (largest, sum) = (tape.largest(&convolved), tape.sum(&convolved));
+    vec![state, newest, tape.within(&x, Reach::FIRST), largest, sum]
+}
+
 /// The loss of some graphs; with gradients, they are added to.
 fn play<T: Number>(
     model: &Model,
     roads: Roads,
     weights: &Weights<T>,
     graphs: &[Graph],
+    sequences: &[Vec<usize>],
     first_row: usize,
     pool: &mut Pool<T>,
     gradients: Option<&mut [T]>,
 ) -> f64 {
     let pairs: Vec<Pairs> = graphs.iter().map(|graph| graph.pairs.clone()).collect();
-    let mut tape = Tape::new(weights, &pairs, pool, gradients.is_some());
+    let of_steps: Vec<Pairs> = sequences.iter().map(|steps| Pairs::full(steps.len()).directed()).collect();
+    let mut tape = Tape::new(weights, &pairs, pool, gradients.is_some()).with_sequences(&of_steps);
     let ids: Vec<u32> = graphs.iter().flat_map(|graph| graph.ids.iter().copied()).collect();
     let mut x = tape.embed(model.table, WIDTH, &ids);
     let given: Vec<f32> = graphs.iter().flat_map(|graph| graph.given.iter().copied()).collect();
@@ -189,6 +237,10 @@ fn play<T: Number>(
         let labels = graphs.iter().flat_map(|graph| [Some(true), (graph.ids[0] > 3).then_some(false)]);
         loss += tape.label_loss(&logits, labels, 0.3, &[2.5, 0.5], 1.0);
     }
+    for rows in over_time(model, &mut tape, &total, &sequences.concat()) {
+        let classes = sequences.iter().map(|steps| steps.len() - 1);
+        loss += 0.2 * tape.class_loss(&rows, classes, 0.1, 0.2);
+    }
     loss += 0.3 * tape.divergence();
     match gradients {
         Some(gradients) => tape.back(gradients),
@@ -204,11 +256,20 @@ fn the_gradient_of_every_parameter_is_that_of_finite_differences() {
     for roads in ROADS {
         let loss = |values: &[f64]| {
             let weights = Weights::new(model.plan.clone(), values.to_vec());
-            play(&model, roads, &weights, &graphs, 0, &mut Pool::default(), None)
+            play(&model, roads, &weights, &graphs, &sequences(), 0, &mut Pool::default(), None)
         };
         let mut gradients = vec![0.0; values.len()];
         let weights = Weights::new(model.plan.clone(), values.clone());
-        let got = play(&model, roads, &weights, &graphs, 0, &mut Pool::default(), Some(&mut gradients));
+        let got = play(
+            &model,
+            roads,
+            &weights,
+            &graphs,
+            &sequences(),
+            0,
+            &mut Pool::default(),
+            Some(&mut gradients),
+        );
         let alone = loss(&values);
         assert!(
             (got - alone).abs() < 1e-12 * got,
@@ -224,12 +285,14 @@ fn graphs_do_not_see_each_other_and_memory_is_used_again() {
     let weights = Weights::new(model.plan.clone(), numbers(model.plan.len(), 3));
     let mut pool = Pool::default();
     let (mut together, mut apart) = (vec![0.0; model.plan.len()], vec![0.0; model.plan.len()]);
-    let loss = play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, Some(&mut together));
+    // A graph is all steps of its sequence.
+    let sequences: Vec<Vec<usize>> = (0..graphs.len()).map(|graph| vec![graph; graph + 1]).collect();
+    let loss = play(&model, ROADS[0], &weights, &graphs, &sequences, 0, &mut pool, Some(&mut together));
     let (mut sum, mut row) = (0.0, 0);
-    for graph in &graphs {
-        sum +=
-            play(&model, ROADS[0], &weights, std::slice::from_ref(graph), row, &mut pool, Some(&mut apart));
-        row += graph.pairs.nodes();
+    for (graph, steps) in graphs.iter().zip(&sequences) {
+        let (graph, steps) = (std::slice::from_ref(graph), [vec![0; steps.len()]]);
+        sum += play(&model, ROADS[0], &weights, graph, &steps, row, &mut pool, Some(&mut apart));
+        row += graph[0].pairs.nodes();
     }
     assert!((loss - sum).abs() < 1e-9, "{loss} {sum}");
     for (together, apart) in together.iter().zip(&apart) {
@@ -238,7 +301,7 @@ fn graphs_do_not_see_each_other_and_memory_is_used_again() {
     // What the pool holds by now must not matter.
     let _same_level = crate::LEVEL.lock();
     let alone = [&mut pool, &mut Pool::default()]
-        .map(|pool| play(&model, ROADS[0], &weights, &graphs, 0, pool, None));
+        .map(|pool| play(&model, ROADS[0], &weights, &graphs, &sequences, 0, pool, None));
     assert_eq!(alone[0], alone[1]);
 }
 
@@ -248,8 +311,8 @@ fn memory_does_not_grow() {
     let weights = Weights::new(model.plan.clone(), numbers(model.plan.len(), 3));
     let (mut pool, mut gradients) = (Pool::default(), vec![0.0; model.plan.len()]);
     let mut play_once = || {
-        play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, Some(&mut gradients));
-        play(&model, ROADS[0], &weights, &graphs, 0, &mut pool, None);
+        play(&model, ROADS[0], &weights, &graphs, &sequences(), 0, &mut pool, Some(&mut gradients));
+        play(&model, ROADS[0], &weights, &graphs, &sequences(), 0, &mut pool, None);
         pool.buffers()
     };
     let first = play_once();

@@ -1,8 +1,9 @@
 //! The fast path equals the plain one, values and gradients, for every model, head and option, on encounters
 //! of every shape.
 
-use gct::batch::{EmbeddingRows, Example};
+use gct::batch::{EmbeddingRows, Example, Step, Visit};
 use gct::graph::NodeRanges;
+use gct::history::{Aggregator, History};
 use gct::model::{Config, Learner, Learning, Model, Normalizer, Outcome, Pass, TapeLearner};
 use gct::question::HeadConfig;
 use gct::record::{CodeKind, PerKind};
@@ -17,6 +18,9 @@ pub(crate) fn rows() -> EmbeddingRows {
     EmbeddingRows::new(PerKind { diagnosis: CODES, treatment: CODES, lab: CODES, ..PerKind::default() })
 }
 
+/// Two labels of the visit.
+const LABELS: HeadConfig = HeadConfig::Labels { count: 2 };
+
 /// The same and some codes of context.
 fn rows_with(context: u32) -> EmbeddingRows {
     EmbeddingRows::new(PerKind { context, diagnosis: CODES, treatment: CODES, lab: CODES })
@@ -24,17 +28,17 @@ fn rows_with(context: u32) -> EmbeddingRows {
 
 /// An example with so many of so many codes of context.
 fn with_context(example: &Example, nodes: usize, codes: u32) -> Example {
-    let (old, added) = (example.nodes(), nodes);
+    let (visit, old, added) = (&example.visit, example.nodes(), nodes);
     let len = old + added;
     let moved = |node: usize| if node == 0 { 0 } else { node + added };
     let mut ids = vec![EmbeddingRows::VISIT];
     ids.extend((0..added as u32).map(|at| 1 + at));
-    ids.extend(example.ids[1..].iter().map(|id| id + codes));
+    ids.extend(visit.ids[1..].iter().map(|id| id + codes));
     let mut edges: Vec<(u32, u32)> = (1..=added as u32).map(|context| (0, context)).collect();
     let both = |(i, j): &(u32, u32)| (moved(*i as usize) as u32, moved(*j as usize) as u32);
-    edges.extend(example.edges.iter().flatten().map(both));
+    edges.extend(visit.edges.iter().flatten().map(both));
     let (mut before, mut prior) = (vec![0.0; old * old], vec![0.0; len * len]);
-    example.allowed.expand(&example.prior, &mut before);
+    visit.allowed.expand(&visit.prior, &mut before);
     for (cell, share) in before.into_iter().enumerate() {
         prior[moved(cell / old) * len + moved(cell % old)] = share;
     }
@@ -42,9 +46,9 @@ fn with_context(example: &Example, nodes: usize, codes: u32) -> Example {
         (prior[context], prior[context * len], prior[context * len + context]) = (0.3, 0.6, 0.4);
     }
     let kinds =
-        PerKind::from_fn(|kind| if kind == CodeKind::Context { added } else { example.range(kind).len() });
-    let hidden = example.hidden.map(|(node, id)| (moved(node), id));
-    Example::from_parts(NodeRanges::new(kinds), ids, Some(edges), &prior, hidden)
+        PerKind::from_fn(|kind| if kind == CodeKind::Context { added } else { visit.range(kind).len() });
+    let hidden = visit.hidden.map(|(node, id)| (moved(node), id));
+    Example::of(Visit::from_parts(NodeRanges::new(kinds), ids, Some(edges), &prior, hidden))
 }
 
 /// Numbers between 0 and 1, by a seed.
@@ -109,7 +113,7 @@ pub(crate) fn example([diagnoses, treatments, labs]: [usize; 3], hides: bool, se
         lab: labs,
         ..PerKind::default()
     });
-    Example::from_parts(ranges, ids, Some(edges), &prior, hidden)
+    Example::of(Visit::from_parts(ranges, ids, Some(edges), &prior, hidden))
 }
 
 /// Encounters of 2 to 151 nodes: the smallest and the largest, without labs, without treatments, one of them
@@ -175,6 +179,11 @@ fn fast<T: Number>(model: &Model<T>, batch: &[Example], pass: Pass) -> (Outcome,
 
 /// The largest difference between the two paths, relative to the largest number of its kind.
 fn deviation<T: Number>(config: &Config, head: &HeadConfig, context: u32) -> f64 {
+    deviation_of::<T>((config, &History::default()), head, context)
+}
+
+/// The same with history.
+fn deviation_of<T: Number>((config, history): (&Config, &History), head: &HeadConfig, context: u32) -> f64 {
     let labels = |at: usize| vec![Some(at.is_multiple_of(3)), (at > 2).then_some(at.is_multiple_of(2))];
     let batch: Vec<Example> = (batch(*head == HeadConfig::HiddenDiagnosis).into_iter().enumerate())
         .map(|(at, example)| match context {
@@ -182,7 +191,8 @@ fn deviation<T: Number>(config: &Config, head: &HeadConfig, context: u32) -> f64
             _ => with_context(&example, at % (1 + context as usize), context).with_labels(labels(at)),
         })
         .collect();
-    let mut model = Model::<T>::new(config, head, rows_with(context), 11).unwrap();
+    let batch = if history.is_none() { batch } else { with_steps(batch) };
+    let mut model = Model::<T>::with_history(config, history, head, rows_with(context), 11).unwrap();
     if config.name() == "logistic" {
         // It begins at zero, where nothing could differ.
         let weight = |number: usize| T::of((number * 7919 % 1000) as f64 / 1000.0 - 0.5);
@@ -227,7 +237,7 @@ fn is_sigmoid(config: &Config) -> bool {
 fn every_model_option_and_head_is_the_same_on_both_paths() {
     let mut worst = (0.0, 0.0);
     for config in configs() {
-        let mut heads = vec![HeadConfig::Labels { count: 2 }];
+        let mut heads = vec![LABELS];
         if config.name() != "logistic" {
             heads.push(HeadConfig::HiddenDiagnosis);
         }
@@ -252,7 +262,7 @@ fn every_model_option_and_head_is_the_same_on_both_paths() {
 #[test]
 fn every_model_is_the_same_on_both_paths_with_context() {
     for name in Config::NAMES {
-        let mut heads = vec![HeadConfig::Labels { count: 2 }];
+        let mut heads = vec![LABELS];
         if name != "logistic" {
             heads.push(HeadConfig::HiddenDiagnosis);
         }
@@ -262,6 +272,31 @@ fn every_model_is_the_same_on_both_paths_with_context() {
         for head in heads {
             let found = deviation::<f64>(&config(name, &json!({})), &head, 3);
             assert!(found < 1e-9, "{name} {head:?}: {found:.1e}");
+        }
+    }
+}
+
+/// Examples of subjects with one, two or more visits, each of which sees those before it.
+fn with_steps(batch: Vec<Example>) -> Vec<Example> {
+    let mut before: Vec<Step> = Vec::new();
+    let example = |(at, example): (usize, Example)| {
+        if [0, 1, 3].contains(&at) {
+            before.clear();
+        }
+        let (since, ago) = (at as u32 % 5, (at as u32 * 7) % 18);
+        before.insert(0, Step { visit: example.visit.clone(), since, ago });
+        Example { steps: before.clone(), ..example }
+    };
+    batch.into_iter().enumerate().map(example).collect()
+}
+
+#[test]
+fn every_aggregator_is_the_same_on_both_paths() {
+    for name in Config::NAMES.into_iter().filter(|name| *name != "logistic") {
+        for aggregator in [Aggregator::Gru, Aggregator::Cnn, Aggregator::Attention] {
+            let history = History { aggregator, ..History::default() };
+            let found = deviation_of::<f64>((&config(name, &json!({})), &history), &LABELS, 0);
+            assert!(found < 1e-9, "{name} {aggregator:?}: {found:.1e}");
         }
     }
 }
