@@ -157,7 +157,7 @@ fn write<'a>(
 }
 
 fn names(samples: &[Sample<'_>], are_new: bool) -> Vec<(&'static str, ArrayRef, bool)> {
-    let encounters = || samples.iter().map(Sample::encounter);
+    let encounters = || samples.iter().map(|sample| sample.encounter());
     let subjects = encounters().map(|encounter| Some(encounter.subject.as_str()));
     let subjects: StringArray = subjects.map(|id| id.filter(|id| !are_new || !id.is_empty())).collect();
     let ids = StringArray::from_iter_values(encounters().map(|encounter| encounter.id.as_str()));
