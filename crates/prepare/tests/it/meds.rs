@@ -201,8 +201,8 @@ fn a_label_sees_what_was_known_by_its_time() {
 #[test]
 fn earlier_visits_are_the_history_of_labels() {
     let home = tempfile::tempdir().unwrap();
-    // In the first stay of one patient, twice in the second, after which nothing is history; and before there is
-    // anything.
+    // In the first stay of one patient, twice in the second, after which nothing is history; and before there
+    // is anything.
     let labels = "subject_id,prediction_time,boolean_value\n\
         -5,2020-01-01T02:00:00,true\n\
         -5,2020-03-01T05:00:00,false\n\

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::omop::COHORT;
 use super::{eicu, json, mimic, prepare, write};
 
-/// Visits of seven patients, with one diagnosis each, which is heart failure where it begins with I50. The first
-/// visit of most ends on 5 January.
+/// Visits of seven patients, with one diagnosis each, which is heart failure where it begins with I50. The
+/// first visit of most ends on 5 January.
 const VISITS: &str = "\
     p1a,2020-01-01,2020-01-05,E11\n\
     p1b,2020-01-20,2020-01-21,I50.1\n\
@@ -71,8 +71,8 @@ fn a_diagnosis_begins_in_the_days_after_the_visit() {
     let home = tempfile::tempdir().unwrap();
     write_visits(home.path());
     let (found, counts) = onset(home.path(), "--onset I50* --within 1..30");
-    // On day 15; not by day 30, nor on day 31; on the last day of the visit itself. The third patient is seen for
-    // the last time on day 29, the second on day 30.
+    // On day 15; not by day 30, but on day 31; on the last day of the visit itself. The third patient is seen
+    // for the last time on day 29, the second on day 30.
     assert_eq!(found, "p1a+ p2a- p2b? p3a? p3b? p4a- p5a? p6a?");
     // Who has it in the visit or before, or in a visit that began while this one went on.
     assert_eq!((&counts["encounters_read"], &counts["dropped"]), (&json!(14), &json!({"had_onset": 6})));

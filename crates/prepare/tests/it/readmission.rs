@@ -53,8 +53,9 @@ fn synthea_has_days_and_acute_care() {
     assert_eq!(first("--readmission-days 6 --readmission acute"), "e1 readmission_6=false");
 }
 
-/// Two people with two admissions each, five days apart, the second by way of the emergency room or not; a visit
-/// to the emergency room after three days; and one long after, so that data do not end before.
+/// Three people with two admissions each, five days apart, the second by way of the emergency room or not, as
+/// far as that is known; a visit to the emergency room after three days; and one long after, so that data do
+/// not end before.
 const OMOP: &str = "visit_occurrence_id,person_id,visit_concept_id,visit_start_date,visit_end_date,admitted_from_concept_id\n\
     1,1,9201,2020-01-01,2020-01-05,0\n2,1,9201,2020-01-10,2020-01-12,8870\n\
     3,2,9201,2020-01-01,2020-01-05,0\n4,2,9201,2020-01-10,2020-01-12,\n\
