@@ -63,7 +63,8 @@ impl Writer {
     }
 
     /// [`Writer::create`] with so many parts, of which there is at least one;
-    /// [`parts_for`](super::parts_for) says how many there should be. If `has_ends`, encounters may have an end.
+    /// [`parts_for`](super::parts_for) says how many there should be. If `has_ends`, encounters may have an
+    /// end.
     ///
     /// # Errors
     /// As [`Writer::create`].
