@@ -57,8 +57,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RUN", required_unless_present = "show_config")]
     out: Option<PathBuf>,
 
-    /// See earlier encounters of the subject too, made one vector by this [none, bag, gru, cnn, attention; gru
-    /// if none is named]
+    /// See earlier encounters of the subject too, made one vector by none, bag, gru, cnn or attention; gru if
+    /// nothing is named
     #[arg(long, value_name = "AGGREGATOR", num_args = 0..=1, default_missing_value = "gru")]
     history: Option<String>,
 

@@ -108,9 +108,9 @@ pub fn embed<'a>(
 /// The same for encounters that are in no dataset. The job is told how many are done.
 ///
 /// # Errors
-/// If the run has no model, no vectors of these, or needs what only a dataset has, an encounter cannot be read, the run knows no
-/// code of any of them, a vector is not of numbers, the file cannot be written or is to be one of NumPy, or
-/// the job is stopped.
+/// If the run has no model, no vectors of these, or needs what only a dataset has, an encounter cannot be
+/// read, the run knows no code of any of them, a vector is not of numbers, the file cannot be written or is
+/// to be one of NumPy, or the job is stopped.
 pub fn embed_incoming<'a>(
     run: &Run,
     embedded: Embedded,
