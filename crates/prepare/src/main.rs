@@ -281,7 +281,7 @@ fn common(command: Command, context: String) -> Command {
                 ),
         )
         .arg(
-            Arg::new("within").long("within").value_name("FIRST..LAST")
+            Arg::new("within").long("within").visible_alias("at-risk").value_name("FIRST..LAST")
                 .help(
                     "With labels of what follows, as --onset and --cohort of omop make them: the first and the last \
                      day on which it counts, after the last day of the visit [default: 1..365]",

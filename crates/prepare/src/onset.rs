@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn lists_without_a_code_are_refused() {
-        for list in ["", " , ", "I5*0", "*I50"] {
+        for list in ["", " ", "I5*0", "*I50"] {
             assert!(Wanted::of([list.to_owned()]).is_err(), "{list}");
         }
         assert!(wanted("*").has("anything"));
