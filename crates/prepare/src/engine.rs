@@ -492,6 +492,13 @@ pub(crate) fn as_text(column: &ArrayRef) -> ArrayRef {
     cast(column, &DataType::Utf8).unwrap_or_else(|error| panic!("text as text: {error}"))
 }
 
+/// The texts of the first column of a result.
+pub(crate) fn texts(found: &[RecordBatch]) -> Vec<String> {
+    let columns: Vec<ArrayRef> = found.iter().map(|batch| as_text(batch.column(0))).collect();
+    let texts = columns.iter().flat_map(|column| column.as_string::<i32>().iter().flatten());
+    texts.map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::physical_plan::displayable;

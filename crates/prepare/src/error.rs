@@ -298,12 +298,36 @@ pub enum Error {
     },
 
     /// An option does nothing without another, which is not given.
-    #[error("option `{name}` does nothing without `{needed}`")]
+    #[error("option `{name}` does nothing without `{}`", needed.join("` or `"))]
     Needs {
         /// The option.
         name: String,
-        /// The other.
-        needed: String,
+        /// The others, of which one is needed.
+        needed: Vec<String>,
+    },
+
+    /// Labels of what follows an encounter are asked for, and encounters have no dates.
+    #[error("`onset` needs the dates of encounters, and those of {of} have {}", instead.as_deref().unwrap_or("none"))]
+    NoDates {
+        /// The name of the source.
+        of: String,
+        /// What encounters have instead.
+        instead: Option<String>,
+    },
+
+    /// No diagnosis is one of those that a label of onset is about.
+    #[error("`onset` of `{label}`: none of the {diagnoses} codes of diagnoses in {input} is {wanted}")]
+    NoOnset {
+        /// The label.
+        label: String,
+        /// How many codes there are.
+        diagnoses: usize,
+        /// Where they are from.
+        input: String,
+        /// What was asked for, in short.
+        wanted: String,
+        /// How codes of the source begin, where they name a vocabulary.
+        beginnings: Vec<String>,
     },
 
     /// Codes cannot be put into groups as the user wants it.
@@ -419,8 +443,17 @@ impl Error {
             Error::Settings(_) => gct_terminal::SHOW_CONFIG.into(),
             Error::Choice { .. } => "give a value that is expected; --help lists all options".into(),
             Error::Needs { name, needed } => {
-                let [name, needed] = [name, needed].map(|name| name.replace('_', "-"));
-                format!("give --{needed} too, or leave --{name} out").into()
+                format!("give --{} too, or leave --{name} out", needed.join(" or --")).replace('_', "-").into()
+            }
+            Error::NoDates { .. } => {
+                "leave --onset out, or write tables of events and of encounters with their `start` for `gct prepare events`"
+                    .into()
+            }
+            Error::NoOnset { beginnings, .. } if beginnings.is_empty() => {
+                "write codes as the source does, with * at the end for any rest: --onset 'I50*'".into()
+            }
+            Error::NoOnset { beginnings, .. } => {
+                format!("write codes as the source does: they begin with {}", beginnings.join(", ")).into()
             }
             Error::NothingKept { dropped, .. }
                 if !dropped.is_empty() && dropped.iter().all(|(rule, _)| rule == "unknown_subject") =>
@@ -596,8 +629,13 @@ mod tests {
             Some(Error::Settings(_)) => {
                 Error::Choice { name: "o".into(), value: "x".into(), allowed: "a number".into() }
             }
-            Some(Error::Choice { .. }) => Error::Needs { name: "a_b".into(), needed: "c".into() },
-            Some(Error::Needs { .. }) => Error::Rollup { problem, hint: "give another file".into() },
+            Some(Error::Choice { .. }) => Error::Needs { name: "a_b".into(), needed: found },
+            Some(Error::Needs { .. }) => Error::NoDates { of: "eicu".into(), instead: None },
+            Some(Error::NoDates { .. }) => {
+                let (label, wanted) = ("stroke".into(), "I63*".into());
+                Error::NoOnset { label, diagnoses: 2, input: path, wanted, beginnings: found }
+            }
+            Some(Error::NoOnset { .. }) => Error::Rollup { problem, hint: "give another file".into() },
             Some(Error::Rollup { .. }) => {
                 Error::NothingKept { read: "1".into(), dropped: vec![], unreadable: vec![] }
             }
@@ -616,7 +654,7 @@ mod tests {
             assert!(message.split(' ').count() >= 3, "no more than a path: {message}");
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{message}: {hint}");
         }
-        assert_eq!(errors.len(), 35, "one of each");
+        assert_eq!(errors.len(), 37, "one of each");
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub mod source;
 /// What is known of encounters beside codes.
 pub mod context;
 
+/// Labels of onset: which diagnoses they are about.
+pub mod onset;
+
 /// The query engine, with limits and a job.
 pub mod engine;
 

@@ -19,7 +19,10 @@ use crate::settings::{Settings, is_common};
 use crate::source::{ChoiceKind, Source};
 
 /// Settings that are the user's own, whatever another dataset has.
-pub(crate) const OWN: [&str; 5] = ["labels", "limit", "strict", "min_cell", "like"];
+pub(crate) const OWN: [&str; 6] = ["labels", "onset", "limit", "strict", "min_cell", "like"];
+
+/// Settings of labels: those of the dataset, unless the user gives others.
+pub(crate) const OF_LABELS: [&str; 2] = ["within", "prevalent"];
 
 /// What another dataset decides.
 #[derive(Debug, Clone)]

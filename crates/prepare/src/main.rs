@@ -16,6 +16,7 @@ use gct::overrides::{Layer, read, typed};
 use gct::record::CodeKind;
 use gct_prepare::context;
 use gct_prepare::engine::{Limits, Progress};
+use gct_prepare::onset;
 use gct_prepare::source::{Choice, ChoiceKind};
 use gct_prepare::summary::{cell, part};
 use gct_prepare::{Error, Request, Result, Source, Summary};
@@ -123,6 +124,7 @@ fn command(sources: &[Source]) -> Command {
         .subcommand_required(true)
         .after_help(
             "Examples:\n  gct prepare eicu eicu-crd --out eicu\n  gct prepare synthea output/csv --out synthea --dry-run\n  \
+             gct prepare synthea output/csv --onset diabetes=SNOMED:44054006 --within 1..365 --out diabetes\n  \
              gct prepare sql data --source my-source --out mine\n\nA source is SQL that one can read; docs/prepare.md describes all of them.",
         );
     for source in sources {
@@ -186,7 +188,7 @@ fn option(name: &str, choice: &Choice) -> Arg {
     let arg = Arg::new(name.to_owned()).long(flag).help(help);
     match choice.kind {
         ChoiceKind::Flag => arg.action(ArgAction::SetTrue),
-        ChoiceKind::Integer | ChoiceKind::Number => arg.value_name("N"),
+        ChoiceKind::Integer | ChoiceKind::Number | ChoiceKind::Days => arg.value_name("N"),
         ChoiceKind::Range => arg.value_name("FIRST..LAST"),
         ChoiceKind::Table => arg.value_name("TABLE[:ID]"),
         ChoiceKind::Text if choice.one_of.is_empty() => arg.value_name("TEXT"),
@@ -268,6 +270,28 @@ fn common(command: Command, context: String) -> Command {
                 .help(
                     "Join these labels: a table with encounter_id, a column of true and false per label, and perhaps \
                      prediction_time, after which nothing is known",
+                ),
+        )
+        .arg(
+            Arg::new("onset").long("onset").value_name("[NAME=]CODES|FILE").action(ArgAction::Append)
+                .help(
+                    "Make a label of whether the patient has one of these diagnoses for the first time in the days \
+                     after the visit: codes of the source with commas between them, `ICD10CM:I50*` for all that begin \
+                     so, or a file with a column `code`. Those who had one already are dropped",
+                ),
+        )
+        .arg(
+            Arg::new("within").long("within").value_name("FIRST..LAST")
+                .help(
+                    "With labels of what follows, as --onset and --cohort of omop make them: the first and the last \
+                     day on which it counts, after the last day of the visit [default: 1..365]",
+                ),
+        )
+        .arg(
+            Arg::new("prevalent").long("prevalent").value_name("WORD").value_parser(["drop", "keep"])
+                .help(
+                    "With --onset: what to do with visits of those who had one of the diagnoses before, or in the visit: \
+                     drop them, or keep them with an unknown label [default: drop]",
                 ),
         )
         .arg(number("limit").help("Use only the first N encounters").value_parser(value_parser!(i64).range(1..)))
@@ -355,6 +379,9 @@ fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
     for (name, value) in pairs(matches, "option")? {
         set("option", &name, value.into());
     }
+    for (name, codes) in onsets(matches)? {
+        set("onset", "onset", toml::Table::from_iter([(name, codes.into())]).into());
+    }
     for (kind, rule) in rollups(matches)? {
         set("rollup", "rollup", toml::Table::from_iter([(kind, rule.into())]).into());
     }
@@ -367,7 +394,7 @@ fn given(source: &Source, matches: &ArgMatches) -> Result<Vec<Layer>> {
 }
 
 /// Flags that are settings of all sources.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 16] = [
     "min-codes",
     "max-codes",
     "min-count",
@@ -377,6 +404,8 @@ const SETTINGS: [&str; 14] = [
     "context",
     "like",
     "labels",
+    "within",
+    "prevalent",
     "limit",
     "split-by",
     "split-seed",
@@ -430,6 +459,19 @@ fn rollups(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(rollups)
+}
+
+/// The codes or the file of each label of onset.
+fn onsets(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
+    let mut onsets = BTreeMap::new();
+    for text in matches.get_many::<String>("onset").into_iter().flatten() {
+        let (name, codes) = onset::named(text);
+        if onsets.insert(name.to_owned(), codes.to_owned()).is_some() {
+            let allowed = format!("one list of codes for the label `{name}`: give others as NAME=CODES");
+            return Err(Error::Choice { name: "onset".into(), value: text.clone(), allowed });
+        }
+    }
+    Ok(onsets)
 }
 
 fn columns(file: &Path) -> Result<BTreeMap<String, String>> {

@@ -14,8 +14,9 @@ use toml::Table;
 use crate::context;
 use crate::engine::Limits;
 use crate::error::{Error, Result};
-use crate::like::{Like, OWN};
-use crate::source::{Choice, Source, Value};
+use crate::like::{Like, OF_LABELS, OWN};
+use crate::onset;
+use crate::source::{Choice, ChoiceKind, Source, Value, range};
 use crate::tables::Differences;
 
 /// What to do with codes that occur in few encounters.
@@ -27,6 +28,17 @@ pub enum Rare {
     Drop,
     /// Put all of a kind under one code.
     Group,
+}
+
+/// What to do with encounters of subjects who had a diagnosis before its onset could be predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prevalent {
+    /// Leave them out.
+    #[default]
+    Drop,
+    /// Keep them with an unknown label.
+    Keep,
 }
 
 /// How encounters are made into a dataset, whatever the source.
@@ -54,6 +66,13 @@ pub struct Settings {
     pub like: Option<String>,
     /// Labels to join: a table with `encounter_id` and a column per label.
     pub labels: Option<String>,
+    /// Labels of onset: the diagnoses of each, as codes with commas between them or as a file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub onset: BTreeMap<String, String>,
+    /// The first and the last day after an encounter on which what labels are about counts: `1..365`.
+    pub within: String,
+    /// What to do with encounters of subjects who had one of the diagnoses already.
+    pub prevalent: Prevalent,
     /// Use only the first encounters, this many.
     pub limit: Option<u64>,
     /// The split whose training part the buckets are from.
@@ -79,6 +98,9 @@ impl Default for Settings {
             context: vec![context::ALL.into()],
             like: None,
             labels: None,
+            onset: BTreeMap::new(),
+            within: "1..365".into(),
+            prevalent: Prevalent::Drop,
             limit: None,
             split_by: By::Recorded,
             split_seed: 0,
@@ -89,7 +111,7 @@ impl Default for Settings {
 }
 
 /// The settings that all sources have.
-const COMMON: [&str; 15] = [
+const COMMON: [&str; 18] = [
     "min_codes",
     "max_codes",
     "min_count",
@@ -100,6 +122,9 @@ const COMMON: [&str; 15] = [
     "context",
     "like",
     "labels",
+    "onset",
+    "within",
+    "prevalent",
     "limit",
     "split_by",
     "split_seed",
@@ -121,6 +146,8 @@ impl Settings {
             let (name, value) = ("lab_bins".into(), settings.lab_bins.to_string());
             return Err(Error::Choice { name, value, allowed: "a number up to 1000".into() });
         }
+        range("within", &settings.within)?;
+        onset::check(&settings.onset)?;
         if settings.lab_bins > 1 && settings.rollup.lab.is_some() {
             return Err(Error::Rollup {
                 problem:
@@ -197,12 +224,12 @@ impl Request {
         let mut layers = layers(&source, rules.as_deref())?;
         layers.extend(like.iter().map(|like| like.layer(&source)));
         let (settings, options) = resolved(&source, &[&layers[..], &given].concat())?;
-        check_needs(&source, &given, &options)?;
+        check_needs(&source, &given, &settings, &options)?;
         if let Some(like) = &like {
             let (fixed, fixed_options) = resolved(&source, &layers)?;
             let fixed = overrides::table(&fixed);
-            let own =
-                overrides::table(&settings).into_iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
+            let is_free = |name: &str| OWN.contains(&name) || OF_LABELS.contains(&name);
+            let own = overrides::table(&settings).into_iter().filter(|(name, _)| !is_free(name));
             like.refuse_others(own, &|name| fixed.get(name).cloned())?;
             if like.source == source.name {
                 let known = &source.description.options;
@@ -251,6 +278,11 @@ fn resolved(source: &Source, layers: &[Layer]) -> Result<(Settings, BTreeMap<Str
                     of_all.insert(name.clone(), per_kind(&name, &value)?.into());
                 }
                 "context" if !value.is_array() => drop(of_all.insert(name, words(&plain(&value)))),
+                "onset" if !value.is_table() => {
+                    let text = plain(&value);
+                    let (label, codes) = onset::named(&text);
+                    of_all.insert(name, Table::from_iter([(label.to_owned(), codes.into())]).into());
+                }
                 common if is_common(common) => drop(of_all.insert(name, value)),
                 _ => drop(options.insert(name.clone(), option(known, &name, &plain(&value))?)),
             }
@@ -262,19 +294,28 @@ fn resolved(source: &Source, layers: &[Layer]) -> Result<(Settings, BTreeMap<Str
     Ok((settings, options))
 }
 
-/// Refuses an option that is given and does nothing without another. A file that has all settings may have it
-/// with its default.
-fn check_needs(source: &Source, given: &[Layer], options: &BTreeMap<String, Value>) -> Result<()> {
-    for (name, choice) in &source.description.options {
-        let Some(needed) = choice.needs.as_ref().filter(|needed| options[*needed] == Value::Null) else {
-            continue;
-        };
-        let is_default = |value: &toml::Value| choice.default.as_ref() == Some(value);
+/// Refuses a setting that is given and does nothing without labels of what follows. A file that has all
+/// settings may have it with its default.
+fn check_needs(
+    source: &Source,
+    given: &[Layer],
+    settings: &Settings,
+    options: &BTreeMap<String, Value>,
+) -> Result<()> {
+    let known = source.description.options.iter();
+    // What subjects enter is in a table that an option names.
+    let tables = known.filter(|(_, choice)| choice.of_labels && choice.kind == ChoiceKind::Table);
+    let tables: Vec<String> = tables.map(|(name, _)| name.clone()).collect();
+    let has_table = tables.iter().any(|name| options[name] != Value::Null);
+    let default = overrides::table(&Settings::default());
+    for (name, others, is_of_use) in [("within", tables, has_table), ("prevalent", vec![], false)] {
         let is_asked = |layer: &Layer| {
-            layer.settings.get(name).is_some_and(|value| layer.name.starts_with("--") || !is_default(value))
+            let value = layer.settings.get(name);
+            value.is_some_and(|value| layer.name.starts_with("--") || default.get(name) != Some(value))
         };
-        if given.iter().any(is_asked) {
-            return Err(Error::Needs { name: name.clone(), needed: needed.clone() });
+        if settings.onset.is_empty() && !is_of_use && given.iter().any(is_asked) {
+            let needed = ["onset".to_owned()].into_iter().chain(others).collect();
+            return Err(Error::Needs { name: name.into(), needed });
         }
     }
     Ok(())
@@ -354,6 +395,18 @@ mod tests {
     }
 
     #[test]
+    fn onsets_are_named_or_not() {
+        let onsets = |lines: &[&str]| settings(lines).unwrap().onset;
+        let stroke = ("stroke".to_owned(), "I63*,I64".to_owned());
+        assert_eq!(onsets(&["onset = \"stroke=I63*,I64\""]), BTreeMap::from([stroke.clone()]));
+        let unnamed = ("onset".to_owned(), "I50*".to_owned());
+        assert_eq!(
+            onsets(&["onset.stroke = \"I63*,I64\"", "onset = \"I50*\""]),
+            BTreeMap::from([stroke, unnamed])
+        );
+    }
+
+    #[test]
     fn wrong_settings_are_refused() {
         for (line, problem) in [
             (
@@ -362,6 +415,13 @@ mod tests {
             ),
             ("lab_bins = 2000", "option `lab_bins`: 2000 is not allowed; expected a number up to 1000"),
             ("max_hour = 3", "option `max_hour`: 3 is not allowed; expected one of after_discharge, "),
+            (
+                "within = \"9..1\"",
+                "option `within`: 9..1 is not allowed; expected two whole numbers with .. ",
+            ),
+            ("within = \"1..9\"", "option `within` does nothing without `onset`"),
+            ("onset.start = \"I50\"", "option `onset`: start is not allowed; expected a name that "),
+            ("onset = \"I5*0\"", "option `onset`: I5*0 is not allowed; expected codes with commas between "),
             ("min_codes = -1", "option `min_codes`: -1 is not allowed; expected a number"),
         ] {
             let error = settings(&[line]).unwrap_err().to_string();
@@ -374,6 +434,7 @@ mod tests {
         let settings = Settings {
             like: Some(String::new()),
             labels: Some(String::new()),
+            onset: BTreeMap::from([("stroke".into(), "I63*".into())]),
             limit: Some(1),
             ..Settings::default()
         };

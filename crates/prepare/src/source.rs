@@ -128,7 +128,7 @@ pub enum Flatten {
 }
 
 /// A table that a source reads.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// The names that its file or folder can have, without extension, if not its own; `*` stands for any
@@ -268,8 +268,8 @@ pub struct Choice {
     /// value.
     #[serde(default)]
     pub of_labels: bool,
-    /// Another option without which it does nothing.
-    pub needs: Option<String>,
+    /// A label that has the value in its name, unless that is the default: `readmission_7`.
+    pub names: Option<String>,
     /// A query on the source's tables for the parts that a table has, of an option that names one.
     pub parts_sql: Option<String>,
 }
@@ -293,6 +293,8 @@ pub enum ChoiceKind {
     Number,
     /// Text.
     Text,
+    /// A whole number of days. In SQL it is an interval.
+    Days,
     /// Two whole numbers, the smaller first: `1..365`. In SQL it is a list of the two.
     Range,
     /// Where the table with the name of the option is, and which part of it is meant: `cohorts.csv:5`. In SQL
@@ -353,10 +355,10 @@ static BUILTIN: &[Files] = &[
     builtin!(
         "meds",
         context = "context.sql",
-        with = "code_kinds.sql" "kinds.csv" "not_given.csv" "parents.sql" "subjects.sql" "visits.sql"
+        with = "code_kinds.sql" "kinds.csv" "not_given.csv" "observed.sql" "parents.sql" "subjects.sql" "visits.sql"
     ),
     builtin!("synthea", links = "links.sql", context = "context.sql"),
-    builtin!("omop", context = "context.sql", with = "ancestors.sql" "labels.sql" "visits.sql"),
+    builtin!("omop", context = "context.sql", with = "ancestors.sql" "labels.sql" "observed.sql" "visits.sql"),
     builtin!("claims", context = "context.sql", with = "claim_dates.sql" "kinds.csv" "known_kinds.sql"),
     builtin!(
         "fhir",
@@ -468,6 +470,8 @@ pub enum Value {
     Number(f64),
     /// Text.
     Text(String),
+    /// A whole number of days.
+    Days(u32),
     /// Two whole numbers, the smaller first.
     Range(u32, u32),
     /// Where a table is, if not where the others are, and which part of it is meant, if not all.
@@ -506,9 +510,11 @@ impl Value {
                 let words: Vec<&str> = choice.words.keys().map(String::as_str).collect();
                 refuse(format!("whole numbers, or {}, with commas between them", words.join(", ")))
             })?),
-            ChoiceKind::Range => range(text).ok_or_else(|| {
-                refuse("two whole numbers with .. between them, the smaller one first, as 1..365".into())
-            })?,
+            ChoiceKind::Days => match text.parse() {
+                Ok(days @ 1..=MOST_DAYS) => Value::Days(days),
+                _ => return Err(refuse(format!("a whole number from 1 to {MOST_DAYS}"))),
+            },
+            ChoiceKind::Range => range(name, text)?,
             ChoiceKind::Table => table(text)
                 .ok_or_else(|| refuse("a table or its path, or :NUMBER for a part of it, or both".into()))?,
         })
@@ -524,6 +530,7 @@ impl Value {
             Value::Integer(number) => number.to_string(),
             Value::Number(number) => format!("CAST({number:?} AS DOUBLE)"),
             Value::Text(text) => quoted(text),
+            Value::Days(days) => format!("INTERVAL '{days} days'"),
             Value::Range(first, last) => format!("make_array({first}, {last})"),
             Value::Table { part, .. } => quoted(part.as_deref().unwrap_or_default()),
         }
@@ -546,6 +553,7 @@ impl Value {
             Value::Integer(number) => (*number).into(),
             Value::Number(number) => (*number).into(),
             Value::Text(text) => text.as_str().into(),
+            Value::Days(days) => (*days).into(),
             Value::Range(first, last) => format!("{first}..{last}").into(),
             Value::Table { path, part } => {
                 let part = part.as_ref().map(|part| format!(":{part}"));
@@ -555,11 +563,23 @@ impl Value {
     }
 }
 
-/// Two whole numbers with two points between them, the smaller first.
-fn range(text: &str) -> Option<Value> {
-    let (first, last) = text.split_once("..")?;
-    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (first <= last).then_some(Value::Range(first, last))
+/// A century, so that no time that is read is moved beyond all times.
+const MOST_DAYS: u32 = 36_500;
+
+/// Two whole numbers with two points between them, the smaller first, as the value of an option or setting.
+///
+/// # Errors
+/// If it is something else.
+pub(crate) fn range(name: &str, text: &str) -> Result<Value> {
+    let numbers = || {
+        let (first, last) = text.split_once("..")?;
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (first <= last).then_some(Value::Range(first, last))
+    };
+    numbers().ok_or_else(|| {
+        let allowed = "two whole numbers with .. between them, the smaller one first, as 1..365".into();
+        Error::Choice { name: name.into(), value: text.into(), allowed }
+    })
 }
 
 /// A table and a part of it: `cohorts.csv`, `cohorts.csv:5`, `:5`, `5`.
@@ -595,6 +615,16 @@ mod tests {
     }
 
     #[test]
+    fn days_are_an_interval() {
+        let choice: Choice = toml::from_str("about = ''\ntype = 'days'").unwrap();
+        assert_eq!(Value::parse("n", &choice, "7").unwrap().sql(), "INTERVAL '7 days'");
+        for wrong in ["0", "-1", "1.5", "36501", "soon"] {
+            let error = Value::parse("n", &choice, wrong).unwrap_err().to_string();
+            assert!(error.ends_with("expected a whole number from 1 to 36500"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
     fn words_stand_for_numbers_in_a_list() {
         let words = BTreeMap::from([("inpatient".to_owned(), "9201,262".to_owned())]);
         assert_eq!(numbers("Inpatient, 9203", &words).as_deref(), Some("9201,262,9203"));
@@ -603,10 +633,11 @@ mod tests {
 
     #[test]
     fn a_range_has_its_smaller_number_first() {
-        assert_eq!(range("1..365"), Some(Value::Range(1, 365)));
-        assert_eq!(range(" 0 .. 0 "), Some(Value::Range(0, 0)));
+        assert_eq!(range("within", "1..365").unwrap(), Value::Range(1, 365));
+        assert_eq!(range("within", " 0 .. 0 ").unwrap(), Value::Range(0, 0));
         for wrong in ["365..1", "1-365", "1", "..", "-1..5", "1..x"] {
-            assert_eq!(range(wrong), None, "{wrong}");
+            let error = range("within", wrong).unwrap_err().to_string();
+            assert!(error.starts_with("option `within`: "), "{wrong}: {error}");
         }
         assert_eq!(Value::Range(1, 365).sql(), "make_array(1, 365)");
     }
@@ -665,9 +696,6 @@ mod tests {
                 }
             }
             check_context(&source.description).unwrap();
-            for needed in source.description.options.values().filter_map(|choice| choice.needs.as_ref()) {
-                assert!(source.description.options.contains_key(needed), "{needed}");
-            }
             for table in &source.description.any_of {
                 assert!(source.description.tables[table].optional, "{table}");
             }

@@ -11,6 +11,7 @@ SELECT
         WHEN given.encounter_id IS NULL THEN 'no_encounter_id'
         WHEN given.dropped IS NOT NULL THEN given.dropped
         WHEN given.subject_id IS NULL THEN 'no_subject_id'
+        ELSE $label_rule
     END AS dropped
     $labels
 FROM (SELECT encounter_id, subject_id, $columns FROM source_encounters $limit) AS given

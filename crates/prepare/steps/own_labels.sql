@@ -1,2 +1,2 @@
--- A column per label, a row per encounter.
-SELECT CAST(encounter_id AS VARCHAR) AS own_id $labels FROM source_labels GROUP BY CAST(encounter_id AS VARCHAR)
+-- A column per label, a row per encounter, and the rule of a label that drops it.
+SELECT encounter_id AS own_id, min(dropped) AS label_rule $labels FROM source_labels GROUP BY encounter_id

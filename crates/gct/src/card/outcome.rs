@@ -41,7 +41,12 @@ pub(super) fn of_label(preparation: &Preparation, label: &str) -> Option<String>
             [("d1_m1", labels.d1), ("d2_m1", labels.d2)].into_iter().find(|(name, _)| *name == label)?.1;
         return Some(format!("in the encounter, diagnosis D_{cause} led to treatment T_{}", labels.m1));
     }
+    if let Some(onset) = of_onset(preparation, label) {
+        return Some(onset);
+    }
     let option = |name: &str| preparation.text(name).unwrap_or_default();
+    let days = readmission_days(preparation);
+    let label = if label == format!("readmission_{days}") { "readmission" } else { label };
     let definition = match (preparation.kind(), label) {
         ("eicu", "readmission") => of_eicu_readmission(option("readmission_of_dead")),
         ("eicu", "mortality") => match option("mortality") {
@@ -49,32 +54,82 @@ pub(super) fn of_label(preparation: &Preparation, label: &str) -> Option<String>
             _ => "the patient died in the unit".into(),
         },
         ("mimic4" | "mimic3", _) => of_mimic(preparation, label)?,
-        ("omop", "readmission") => "another admission of the person starts on the day of the visit's end or in the 30 \
-                                    days after it; unknown for visits that are not admissions, and where the person is \
-                                    not observed for that long"
-            .into(),
+        ("omop" | "claims" | "synthea" | "fhir", "readmission") => {
+            of_readmission(preparation.kind(), option("readmission"), &days)
+        }
         ("omop", "mortality") => "the day of death is one of the visit's days".into(),
         ("omop", cohort) => of_cohort(preparation, cohort)?,
-        ("claims", "readmission") => "another inpatient claim of the person starts on the day on which this one ends or \
-                                      in the 30 days after it; unknown for claims that are not inpatient"
-            .into(),
-        ("claims", "mortality") => "the person died by the day on which the claim ends; unknown for persons who are not \
+        ("claims", "mortality") => {
+            "the person died by the day on which the claim ends; unknown for persons who are not \
                                     among the beneficiaries"
-            .into(),
-        ("synthea", "readmission") => {
-            "admitted again within 30 days; unknown for encounters that are not admissions".into()
+                .into()
         }
         ("synthea", "mortality") => "dead by the day on which the encounter ends".into(),
-        ("fhir", "readmission") => "another admission (class IMP, ACUTE or NONACUTE) within 30 days after the end of the \
-                                    encounter; unknown for other classes, without an end, and for parts of another \
-                                    encounter"
-            .into(),
-        ("fhir", "mortality") => "dead by the day on which the encounter ends; unknown if the patient or the day of \
+        ("fhir", "mortality") => {
+            "dead by the day on which the encounter ends; unknown if the patient or the day of \
                                   death is missing"
-            .into(),
+                .into()
+        }
         _ => return None,
     };
     Some(definition)
+}
+
+/// In how many days a readmission counts.
+fn readmission_days(preparation: &Preparation) -> String {
+    preparation.option("readmission_days").map_or_else(|| "30".into(), Value::to_string)
+}
+
+/// Readmission to what counts as an admission of a source.
+fn of_readmission(source: &str, which: &str, days: &str) -> String {
+    match (source, which) {
+        ("omop", _) => {
+            let what = match which {
+                "unplanned" => "another admission of the person by way of the emergency room",
+                "acute" => "another admission of the person, or a visit to the emergency room,",
+                _ => "another admission of the person",
+            };
+            format!(
+                "{what} starts on the day of the visit's end or in the {days} days after it; unknown for visits that are \
+                 not admissions, and where the person is not observed for that long"
+            )
+        }
+        ("claims", _) => {
+            let what = if which == "unplanned" { "unplanned inpatient claim" } else { "inpatient claim" };
+            format!(
+                "another {what} of the person starts on the day on which this one ends or in the {days} days after it; \
+                 unknown for claims that are not inpatient"
+            )
+        }
+        ("synthea", _) => {
+            let what = if which == "acute" { ", or in emergency or urgent care," } else { "" };
+            format!("admitted again{what} within {days} days; unknown for encounters that are not admissions")
+        }
+        _ => {
+            let what = match which {
+                "acute" => "encounter of class IMP, ACUTE or EMER",
+                _ => "admission (class IMP, ACUTE or NONACUTE)",
+            };
+            format!(
+                "another {what} within {days} days after the end of the encounter; unknown for other classes, without an \
+                 end, and for parts of another encounter"
+            )
+        }
+    }
+}
+
+/// A label of whether diagnoses begin after the encounter.
+fn of_onset(preparation: &Preparation, label: &str) -> Option<String> {
+    let codes = preparation.onset(label)?;
+    let days = preparation.text("within").unwrap_or("1..365").replace("..", " to ");
+    let had = match preparation.text("prevalent") {
+        Some("keep") => "who had one by the end of the visit, and for those ",
+        _ => "",
+    };
+    Some(format!(
+        "a diagnosis among {codes} is made for the first time on days {days} after the last day of the visit; unknown for \
+         those {had}who are not observed for that long"
+    ))
 }
 
 fn of_eicu_readmission(of_dead: &str) -> String {
@@ -99,10 +154,11 @@ fn of_mimic(preparation: &Preparation, label: &str) -> Option<String> {
                 Some("unplanned") => "another admission that was not planned",
                 _ => "another admission",
             };
+            let days = readmission_days(preparation);
             format!(
-                "{which} begins in the 30 days after discharge from the hospital; unknown for those who died in the \
-                 hospital and, unless they were readmitted, for those who died within the 30 days and for discharges in \
-                 the last 30 days of the data"
+                "{which} begins in the {days} days after discharge from the hospital; unknown for those who died in the \
+                 hospital and, unless they were readmitted, for those who died within the {days} days and for discharges in \
+                 the last {days} days of the data"
             )
         }
         "long_stay" => {
@@ -115,7 +171,7 @@ fn of_mimic(preparation: &Preparation, label: &str) -> Option<String> {
 
 fn of_cohort(preparation: &Preparation, label: &str) -> Option<String> {
     let cohort = label.strip_prefix("cohort_").filter(|_| preparation.option("cohort").is_some())?;
-    let days = preparation.text("at_risk").unwrap_or("1..365").replace("..", " to ");
+    let days = preparation.text("within").unwrap_or("1..365").replace("..", " to ");
     Some(format!(
         "the person enters cohort {cohort} on days {days} after the last day of the visit; unknown for those who were in \
          it before, who died by then, or who are not observed for that long"

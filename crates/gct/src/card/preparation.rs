@@ -81,6 +81,18 @@ impl Preparation {
         self.setting("rollup")?.get(kind.name())?.as_str().map(name_of)
     }
 
+    /// The diagnoses that a label of onset is about, the first of them.
+    pub(super) fn onset(&self, label: &str) -> Option<String> {
+        const SHOWN: usize = 10;
+        let codes = self.source.findings.get("onset")?.get(label)?.as_array()?;
+        let mut shown: Vec<&str> = codes.iter().filter_map(Value::as_str).take(SHOWN).collect();
+        let more = format!("{} more", codes.len().saturating_sub(SHOWN));
+        if codes.len() > SHOWN {
+            shown.push(&more);
+        }
+        Some(shown.join(", "))
+    }
+
     /// How many codes of a kind have values in buckets.
     pub(super) fn bucketed(&self, kind: CodeKind) -> usize {
         let bounds = match kind {
@@ -186,6 +198,31 @@ mod tests {
         let settings =
             json!({"input": "/home/someone/records", "options": {"hours": 24, "file": "s3://x/y.csv"}});
         Preparation::new(Source { kind: "eicu".into(), settings, findings: json!({"counts": counts}) })
+    }
+
+    #[test]
+    fn the_days_and_diagnoses_of_labels_are_told() {
+        let source = |settings: Value| Source {
+            kind: "omop".into(),
+            settings,
+            findings: json!({"onset": {"hf": ["I50*", "I11.0"]}}),
+        };
+        let meaning = |settings: Value, label: &str| {
+            crate::card::outcome::of_label(&Preparation::new(source(settings)), label).unwrap()
+        };
+        let settings = json!({"options": {"readmission_days": 7, "readmission": "unplanned", "cohort": ":5"},
+            "within": "1..90", "onset": {"hf": "hf.csv"}, "prevalent": "drop"});
+        assert_eq!(
+            meaning(settings.clone(), "hf"),
+            "a diagnosis among I50*, I11.0 is made for the first time on days 1 to 90 after the last day of the visit; \
+             unknown for those who are not observed for that long"
+        );
+        let readmission = meaning(settings.clone(), "readmission_7");
+        assert!(readmission.starts_with("another admission of the person by way of the emergency room "));
+        assert!(readmission.contains(" or in the 7 days after it; "), "{readmission}");
+        assert!(meaning(settings, "cohort_5").contains(" on days 1 to 90 after "));
+        let plain = meaning(json!({"options": {}}), "readmission");
+        assert!(plain.contains(" or in the 30 days after it; "), "{plain}");
     }
 
     #[test]

@@ -22,9 +22,11 @@ days AS (
     WHERE place = 1
 ),
 wide AS (
-    SELECT *, coalesce(thru_date, from_date) AS day FROM inpatient WHERE $layout = 'wide'
+    SELECT claim_id, admitting, diagnoses, procedures, services, coalesce(thru_date, from_date) AS day
+    FROM inpatient WHERE $layout = 'wide'
     UNION ALL
-    SELECT *, coalesce(thru_date, from_date) FROM outpatient WHERE $layout = 'wide'
+    SELECT claim_id, admitting, diagnoses, procedures, services, coalesce(thru_date, from_date)
+    FROM outpatient WHERE $layout = 'wide'
 ),
 wide_codes AS (
     SELECT claim_id, day, 'ICD9DX' AS code_type, admitting AS code FROM wide

@@ -4,11 +4,16 @@ admissions AS (
     SELECT id, patient, start, stop FROM visits
     WHERE class IN ('IMP', 'ACUTE', 'NONACUTE') AND part_of IS NULL AND wrong IS NULL
 ),
+returns AS (
+    SELECT id, patient, start FROM visits
+    WHERE class IN ('IMP', 'ACUTE', CASE $readmission WHEN 'acute' THEN 'EMER' ELSE 'NONACUTE' END)
+        AND part_of IS NULL AND wrong IS NULL
+),
 readmitted AS (
     SELECT DISTINCT admissions.id
     FROM admissions
-    JOIN admissions later ON admissions.patient = later.patient
-        AND later.start >= admissions.stop AND later.start <= admissions.stop + INTERVAL '30 days'
+    JOIN returns later ON admissions.patient = later.patient
+        AND later.start >= admissions.stop AND later.start <= admissions.stop + $readmission_days
     WHERE admissions.id <> later.id
 ),
 patients AS (
@@ -28,14 +33,14 @@ SELECT
             AND NOT coalesce(array_has(string_to_array(replace(upper($classes), ' ', ''), ','), upper(class)), false)
             THEN 'other_class'
     END AS dropped,
-    -- Admitted again within 30 days after discharge. Unknown for encounters that are no admissions or have no
-    -- end, and, unless they were admitted again, for those who died before the 30 days were over, or it is
-    -- not known when, and where the records end before.
+    -- Admitted again in the days after discharge. Unknown for encounters that are no admissions or have no end,
+    -- and, unless they were admitted again, for those who died before the days were over, or it is not known
+    -- when, and where the records end before.
     CASE
         WHEN admissions.id IS NULL OR visits.stop IS NULL OR deceased_day <= last_day THEN NULL
         WHEN readmitted.id IS NOT NULL THEN true
-        WHEN deceased AND coalesce(deceased_day <= last_day + INTERVAL '30 days', true) THEN NULL
-        WHEN visits.stop + INTERVAL '30 days' > (SELECT max(coalesce(stop, start)) FROM visits) THEN NULL
+        WHEN deceased AND coalesce(deceased_day <= last_day + $readmission_days, true) THEN NULL
+        WHEN visits.stop + $readmission_days > (SELECT max(coalesce(stop, start)) FROM visits) THEN NULL
         ELSE false
     END AS readmission,
     -- Dead by the day on which the encounter ends; unknown where the day of death or the patient is.

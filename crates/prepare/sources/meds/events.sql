@@ -18,12 +18,12 @@ recorded AS (
 ),
 -- An event belongs to the visit that it names, or else to the one that goes on at its time.
 placed AS (
-    SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description, is_withheld
+    SELECT recorded.subject_id, encounter_id, prediction_time, time, code, numeric_value, kind, description, is_withheld
     FROM recorded
     LEFT JOIN visits ON recorded.subject_id = visits.subject_id AND recorded.visit = visits.visit
     WHERE $encounters = 'visit' AND recorded.visit IS NOT NULL
     UNION ALL
-    SELECT encounter_id, prediction_time, time, code, numeric_value, kind, description, is_withheld
+    SELECT recorded.subject_id, encounter_id, prediction_time, time, code, numeric_value, kind, description, is_withheld
     FROM recorded
     LEFT JOIN spans
         ON recorded.subject_id = spans.subject_id
@@ -33,6 +33,8 @@ placed AS (
 )
 SELECT
     encounter_id,
+    -- Whose event it is, also where it belongs to no visit.
+    subject_id,
     CASE kind WHEN 'vital' THEN 'lab' ELSE kind END AS kind,
     code,
     time,
@@ -44,7 +46,7 @@ SELECT
         WHEN kind IN ('admission', 'discharge', 'icu_admission', 'icu_discharge') THEN 'visit_boundary'
         WHEN is_withheld THEN 'not_given'
         WHEN kind = 'vital' AND $vitals = 'drop' THEN 'vital'
-        WHEN encounter_id IS NULL THEN CASE $per WHEN 'label' THEN 'no_label' ELSE 'no_encounter' END
+        WHEN encounter_id IS NULL THEN CASE $per WHEN 'visit' THEN 'no_encounter' ELSE 'no_label' END
         WHEN time > prediction_time THEN 'after_prediction'
     END AS dropped,
     -- Several labels can see one event.

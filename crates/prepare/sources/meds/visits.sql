@@ -79,24 +79,36 @@ visits AS (
             THEN lag(least(finish, next_start)) OVER (PARTITION BY subject_id ORDER BY start, visit)
         END AS last_end
     FROM ordered
+),
+-- The visit that goes on at the time of prediction, or the last one before.
+labelled AS (
+    SELECT
+        task_labels.subject_id, visit, start, "end", earlier_visits, last_end,
+        prediction_time,
+        boolean_value
+    FROM task_labels
+    LEFT JOIN visits
+        ON task_labels.subject_id = visits.subject_id
+        AND prediction_time >= start
+        AND coalesce(prediction_time < next_start, true)
+    WHERE $per <> 'visit'
+),
+-- Visits before that of the last label are history, whole as they are.
+last_labels AS (
+    SELECT subject_id, max(start) AS start FROM labelled WHERE $per = 'history' GROUP BY subject_id
 )
 SELECT
-    CAST(subject_id AS VARCHAR) || ':' || visit AS encounter_id,
-    subject_id, visit, start, "end", earlier_visits, last_end,
+    CAST(visits.subject_id AS VARCHAR) || ':' || visit AS encounter_id,
+    visits.subject_id, visit, visits.start, "end", earlier_visits, last_end,
     arrow_cast(NULL, 'Timestamp(Microsecond, None)') AS prediction_time,
     CAST(NULL AS BOOLEAN) AS boolean_value
 FROM visits
-WHERE $per = 'visit'
+LEFT JOIN last_labels ON visits.subject_id = last_labels.subject_id
+WHERE $per = 'visit' OR visits.start < last_labels.start
 UNION ALL
--- The visit that goes on at the time of prediction, or the last one before.
 SELECT
-    CAST(task_labels.subject_id AS VARCHAR) || '@' || CAST(prediction_time AS VARCHAR),
-    task_labels.subject_id, visit, start, "end", earlier_visits, last_end,
+    CAST(subject_id AS VARCHAR) || '@' || CAST(prediction_time AS VARCHAR),
+    subject_id, visit, start, "end", earlier_visits, last_end,
     prediction_time,
     boolean_value
-FROM task_labels
-LEFT JOIN visits
-    ON task_labels.subject_id = visits.subject_id
-    AND prediction_time >= start
-    AND coalesce(prediction_time < next_start, true)
-WHERE $per = 'label'
+FROM labelled

@@ -7,7 +7,7 @@ readmitted AS (
     FROM admissions
     JOIN admissions later ON admissions.subject_id = later.subject_id
         AND later.admittime >= admissions.dischtime
-        AND later.admittime <= admissions.dischtime + INTERVAL '30 days'
+        AND later.admittime <= admissions.dischtime + $readmission_days
     WHERE (later.admittime > admissions.admittime
             OR (later.admittime = admissions.admittime AND later.hadm_id > admissions.hadm_id))
         AND ($readmission = 'any'
@@ -18,15 +18,14 @@ outcomes AS (
         admissions.hadm_id,
         hospital_expire_flag,
         deathtime,
-        -- Admitted again within 30 days after discharge. Unknown for those who died in the hospital, and,
-        -- unless they were admitted again, for those who died before the 30 days were over and where the data
-        -- end before.
+        -- Admitted again in the days after discharge. Unknown for those who died in the hospital, and, unless
+        -- they were admitted again, for those who died before the days were over and where the data end before.
         CASE
             WHEN dischtime IS NULL OR hospital_expire_flag OR deathtime <= dischtime THEN NULL
             WHEN deaths.day <= date_trunc('day', dischtime) THEN NULL
             WHEN readmitted.hadm_id IS NOT NULL THEN true
-            WHEN deaths.day <= dischtime + INTERVAL '30 days' THEN NULL
-            WHEN dischtime + INTERVAL '30 days' > (SELECT max(dischtime) FROM admissions) THEN NULL
+            WHEN deaths.day <= dischtime + $readmission_days THEN NULL
+            WHEN dischtime + $readmission_days > (SELECT max(dischtime) FROM admissions) THEN NULL
             ELSE false
         END AS readmission
     FROM admissions

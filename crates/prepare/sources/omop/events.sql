@@ -50,6 +50,7 @@ days AS (
 chosen AS (
     SELECT
         coalesce(recorded.visit_occurrence_id, days.visit_occurrence_id) AS visit_occurrence_id,
+        recorded.person_id,
         recorded.visit_occurrence_id IS NULL AND days.visit_occurrence_id IS NOT NULL AS is_linked_by_date,
         kind,
         time,
@@ -93,6 +94,8 @@ coded AS (
 )
 SELECT
     coded.visit_occurrence_id AS encounter_id,
+    -- Whose event it is, also where it belongs to no visit.
+    coded.person_id AS subject_id,
     kind,
     -- A number goes into a bucket; a concept is part of the code.
     CASE WHEN value IS NULL THEN code ELSE code || '=' || value END AS code,

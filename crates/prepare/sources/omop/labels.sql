@@ -6,8 +6,8 @@ WITH stays AS (
         person_id,
         arrow_cast(first_day, 'Int64') / 86400000000 AS first_day,
         arrow_cast(last_day, 'Int64') / 86400000000 AS last_day,
-        arrow_cast(last_day, 'Int64') / 86400000000 + array_element($at_risk, 1) AS risk_begins,
-        arrow_cast(last_day, 'Int64') / 86400000000 + array_element($at_risk, 2) AS risk_ends
+        arrow_cast(last_day, 'Int64') / 86400000000 + array_element($within, 1) AS risk_begins,
+        arrow_cast(last_day, 'Int64') / 86400000000 + array_element($within, 2) AS risk_ends
     FROM visits
 ),
 -- Who has no last day in a cohort stays in it.
@@ -35,23 +35,6 @@ met AS (
     JOIN members ON person_id = subject_id
     GROUP BY visit_occurrence_id, cohort_definition_id
 ),
--- Until when the person is observed without a gap, from the last day of the visit on.
-observed AS (
-    SELECT
-        visit_occurrence_id,
-        max(CASE
-            WHEN coalesce(begins <= last_day, true) AND ends >= last_day THEN ends
-        END) AS last_observed
-    FROM stays
-    JOIN (
-        SELECT
-            person_id,
-            arrow_cast(date_trunc('day', observation_period_start_date), 'Int64') / 86400000000 AS begins,
-            arrow_cast(date_trunc('day', observation_period_end_date), 'Int64') / 86400000000 AS ends
-        FROM observation_period
-    ) AS periods ON stays.person_id = periods.person_id
-    GROUP BY visit_occurrence_id
-),
 deaths AS (
     SELECT person_id, min(arrow_cast(date_trunc('day', coalesce(death_date, death_day)), 'Int64') / 86400000000) AS day
     FROM death
@@ -67,9 +50,10 @@ found AS (
             WHEN met.enters THEN 'enters'
             WHEN deaths.day <= risk_ends THEN 'died'
             -- Without a period of the person, until the last day of any visit.
-            WHEN observed.visit_occurrence_id IS NULL AND risk_ends > (SELECT max(last_day) FROM stays)
+            WHEN observed.encounter_id IS NULL AND risk_ends > (SELECT max(last_day) FROM stays)
                 THEN 'not_observed'
-            WHEN observed.visit_occurrence_id IS NOT NULL AND coalesce(risk_ends > last_observed, true)
+            WHEN observed.encounter_id IS NOT NULL
+                AND coalesce(risk_ends > arrow_cast(until, 'Int64') / 86400000000, true)
                 THEN 'not_observed'
             ELSE 'stays_out'
         END AS outcome
@@ -78,7 +62,7 @@ found AS (
     LEFT JOIN met
         ON stays.visit_occurrence_id = met.visit_occurrence_id
         AND definitions.cohort_definition_id = met.cohort_definition_id
-    LEFT JOIN observed ON stays.visit_occurrence_id = observed.visit_occurrence_id
+    LEFT JOIN observed ON stays.visit_occurrence_id = observed.encounter_id
     LEFT JOIN deaths ON stays.person_id = deaths.person_id
 )
 SELECT

@@ -4,6 +4,7 @@ SELECT
     visit_occurrence_id,
     person_id,
     visit_concept_id,
+    admitted_from_concept_id,
     coalesce(visit_start_datetime, visit_start_date) AS start,
     coalesce(visit_end_datetime, visit_end_date) AS "end",
     date_trunc('day', coalesce(visit_start_date, visit_start_day)) AS first_day,

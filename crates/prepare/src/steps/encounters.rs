@@ -16,12 +16,13 @@ const FIXED: [&str; 8] =
     ["encounter_id", "subject_id", "start", "end", "prediction_time", "part", "dropped", "from_table"];
 
 /// Names that a user's labels cannot have beside those.
-const RESERVED: [&str; 13] = [
+const RESERVED: [&str; 14] = [
     "end",
     "dropped",
     "links",
     "given_id",
     "own_id",
+    "label_rule",
     "label_time",
     "from_table",
     "all_events",
@@ -31,6 +32,11 @@ const RESERVED: [&str; 13] = [
     "all_links",
     "known_links",
 ];
+
+/// Whether a label cannot have a name, whatever the source, since a column of encounters has it.
+pub(crate) fn is_column(name: &str) -> bool {
+    FIXED.contains(&name) || RESERVED.contains(&name) || gct::dataset::is_fixed_column(name)
+}
 
 /// A column that the source may leave out: its name, and what stands in for it.
 pub(super) type Optional = (&'static str, &'static str);
@@ -54,11 +60,12 @@ const OPTIONAL: [Optional; 6] = [
 impl Steps<'_> {
     /// The results of the source's queries: views are computed, the relations get names.
     pub(super) async fn relations(&mut self) -> Result<()> {
+        let mut labels = None;
         for query in queries(self.request)? {
             if !self.needed.is(&query) {
                 continue;
             }
-            let frame = query.plan(self.engine, &self.values).await?;
+            let mut frame = query.plan(self.engine, &self.values).await?;
             if query.is_view {
                 let step = format!("making {}", query.name.replace('_', " "));
                 self.engine.keep(&step, query.name, frame).await?;
@@ -66,29 +73,53 @@ impl Steps<'_> {
             }
             check_columns(&query, &frame)?;
             if query.name == "labels" {
-                self.keep_labels(frame).await?;
+                // Without any table, its options ask for none.
+                labels = (!Engine::tables_of(frame.clone())?.is_empty()).then_some(frame);
                 continue;
             }
             if query.name == "encounters" {
-                self.labels = labels(&query, &frame)?;
+                frame = self.with_names(frame)?;
+                self.labels = labels_of(&query, &frame)?;
             }
             self.has_links |= query.name == "links";
             self.has_context |= query.name == "context";
             self.engine.view(&format!("source_{}", query.name), frame)?;
         }
+        self.keep_labels(labels).await
+    }
+
+    /// Encounters with the names of labels that have the value of an option in them.
+    fn with_names(&self, mut frame: DataFrame) -> Result<DataFrame> {
+        for (option, choice) in &self.request.source.description.options {
+            let Some(label) = &choice.names else { continue };
+            let value = self.options[option].shown();
+            if choice.default.as_ref().is_none_or(|default| default.to_string() != value) {
+                frame = frame.with_column_renamed(label, &format!("{label}_{value}"))?;
+            }
+        }
+        Ok(frame)
+    }
+
+    /// Keeps the labels of the source whose names the data have, and those of onset.
+    async fn keep_labels(&mut self, of_source: Option<DataFrame>) -> Result<()> {
+        let onsets = self.onset_labels().await?;
+        let mut rows = vec![];
+        for (relation, frame) in [("named_labels", of_source), ("onset_labels", onsets)] {
+            let Some(frame) = frame else { continue };
+            self.engine.view(relation, frame)?;
+            let columns = self.columns(relation, &[("dropped", NO_TEXT)]).await?;
+            let parts = [("relation", relation), ("columns", &columns)];
+            rows.push(filled(include_str!("../../steps/labels.sql"), &parts));
+        }
+        self.has_own_labels = !rows.is_empty();
+        if self.has_own_labels {
+            let labels = self.engine.sql(&rows.join(" UNION ALL ")).await?;
+            self.engine.keep("making labels", "source_labels", labels).await?;
+        }
         Ok(())
     }
 
-    /// Keeps the labels whose names the data have, unless the options ask for none.
-    async fn keep_labels(&mut self, frame: DataFrame) -> Result<()> {
-        self.has_own_labels = !Engine::tables_of(frame.clone())?.is_empty();
-        match self.has_own_labels {
-            true => self.engine.keep("making labels", "source_labels", frame).await,
-            false => Ok(()),
-        }
-    }
-
-    /// A column per label whose name the data have, as the table `own_labels`; their names.
+    /// A column per label whose name the data or the settings have, as the table `own_labels`; their names.
     async fn own_labels(&self) -> Result<Vec<String>> {
         if !self.has_own_labels {
             return Ok(vec![]);
@@ -96,10 +127,7 @@ impl Steps<'_> {
         let names = include_str!("../../steps/label_names.sql");
         let names = text_counts(&self.engine.query("reading labels", names).await?);
         let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-        let is_taken = |name: &&String| {
-            let fixed = FIXED.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
-            name.is_empty() || fixed || self.labels.contains(name) || gct::dataset::is_fixed_column(name)
-        };
+        let is_taken = |name: &&String| name.is_empty() || is_column(name) || self.labels.contains(name);
         if let Some(name) = names.iter().find(is_taken) {
             return Err(Error::Source {
                 path: self.request.source.path.replace("source.toml", "labels.sql"),
@@ -131,11 +159,13 @@ impl Steps<'_> {
         let own = after_commas(&self.labels);
         let columns = self.columns("source_encounters", &OPTIONAL).await? + &own;
         let (mut labels, mut join_labels, mut time) = (own, String::new(), "given.prediction_time");
+        let mut label_rule = NO_TEXT;
         let found = self.own_labels().await?;
         if !found.is_empty() {
             labels += &after_commas(&found);
             self.labels.extend(found);
             join_labels += include_str!("../../steps/join_own_labels.sql");
+            label_rule = "own_labels.label_rule";
         }
         if let Some(file) = &self.request.settings.labels {
             let differences = &self.request.differences;
@@ -162,6 +192,7 @@ impl Steps<'_> {
                 ("limit", &limit),
                 ("join_labels", &join_labels),
                 ("prediction_time", time),
+                ("label_rule", label_rule),
             ],
         );
         let frame = self.engine.sql(&sql).await?;
@@ -251,7 +282,7 @@ fn check_columns(query: &Query<'_>, frame: &DataFrame) -> Result<()> {
 }
 
 /// The labels among the columns of the source's encounters.
-fn labels(query: &Query<'_>, frame: &DataFrame) -> Result<Vec<String>> {
+fn labels_of(query: &Query<'_>, frame: &DataFrame) -> Result<Vec<String>> {
     let fields = frame.schema().fields().iter().filter(|field| !FIXED.contains(&field.name().as_str()));
     let label = |name: &String, found: &DataType| match found {
         DataType::Boolean => Ok(name.clone()),

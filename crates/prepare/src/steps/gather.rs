@@ -89,7 +89,7 @@ impl Steps<'_> {
     }
 
     /// Whether a relation, which is in this file, has times.
-    fn has_times(&self, relation: &DataFrame, file: &str) -> Result<bool> {
+    pub(super) fn has_times(&self, relation: &DataFrame, file: &str) -> Result<bool> {
         let times = relation.schema().fields().iter().find(|field| field.name() == "time");
         match times {
             Some(field) if field.data_type().is_temporal() => Ok(true),

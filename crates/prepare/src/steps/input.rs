@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
@@ -11,13 +11,13 @@ use datafusion::logical_expr::{col, lit};
 use gct::record::CodeKind;
 
 use crate::context;
-use crate::engine::{Engine, as_text};
+use crate::engine::{Engine, texts};
 use crate::error::{Error, Result};
 use crate::fhir;
 use crate::files::InputFiles;
 use crate::rollup::{Chosen, Rollup};
 use crate::settings::Request;
-use crate::source::{Choice, ChoiceKind, Flatten, Source, Value};
+use crate::source::{self, Choice, ChoiceKind, Flatten, Source, Value};
 use crate::sql::substitute;
 use crate::summary::{Summary, TableCounts};
 use crate::tables::{self, Differences, Tables};
@@ -103,6 +103,9 @@ async fn plan(
     engine.foreign_sql(&sql).await.map_err(|error| refuse(error.strip_backtrace()))
 }
 
+/// The view that says until when subjects are observed, where a source has one.
+pub(super) const OBSERVED: &str = "observed";
+
 /// The tables and views that the relations of a source are made of.
 #[derive(Default)]
 pub(super) struct Needed(BTreeSet<String>);
@@ -139,7 +142,8 @@ pub(super) async fn read(
     };
     let differences = located(request)?;
     let mut tables = Tables::new(engine, &request.source, files, &differences).await?;
-    let presence = tables.presence().await?;
+    let mut presence = tables.presence().await?;
+    presence.insert("within".into(), source::range("within", &request.settings.within)?);
     let options = found_options(engine, request, &mut tables, &presence).await?;
     let values = merged(&options, &presence);
     for (_, chosen) in rollups.iter().filter_map(Rollup::chosen) {
@@ -191,13 +195,6 @@ async fn check_parts(engine: &Engine<'_>, request: &Request, values: &BTreeMap<S
     Ok(())
 }
 
-/// The texts of a column.
-fn texts(found: &[RecordBatch]) -> Vec<String> {
-    let columns: Vec<ArrayRef> = found.iter().map(|batch| as_text(batch.column(0))).collect();
-    let texts = columns.iter().flat_map(|column| column.as_string::<i32>().iter().flatten());
-    texts.map(str::to_owned).collect()
-}
-
 /// Makes tables of records that are none; where these are.
 async fn flatten(
     engine: &Engine<'_>,
@@ -208,7 +205,8 @@ async fn flatten(
 ) -> Result<InputFiles> {
     // Which tables there will be is not known yet.
     let all = request.source.description.tables.keys();
-    let all = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
+    let mut all: BTreeMap<_, _> = all.map(|name| (format!("has_{name}"), Value::Flag(true))).collect();
+    all.insert("within".into(), source::range("within", &request.settings.within)?);
     let needed = needed(engine, request, rollups, &merged(&request.options, &all)).await?;
     let (flat, found) = fhir::flatten(engine, &request.source, &files, &needed.0).await?;
     (summary.resources, summary.files_empty) = (found.resources, found.files_empty);
@@ -247,8 +245,11 @@ async fn needed(
         let tables = tables_of(&query.file, frame)?;
         read.push((query, tables));
     }
-    // What reads a view comes after it.
+    // What reads a view comes after it; onsets come last.
     let mut needed = Needed::default();
+    if !request.settings.onset.is_empty() {
+        needed.0.insert(OBSERVED.into());
+    }
     for (query, tables) in read.into_iter().rev() {
         if needed.is(&query) {
             needed.0.extend(tables);
@@ -300,6 +301,8 @@ fn found_value(found: &[RecordBatch], choice: &Choice) -> Value {
         ChoiceKind::Integer => text.parse().map_or(Value::Null, Value::Integer),
         ChoiceKind::Number => text.parse().map_or(Value::Null, Value::Number),
         ChoiceKind::Text => Value::Text(text.into()),
-        ChoiceKind::Range | ChoiceKind::Table => Value::parse("", choice, text).unwrap_or(Value::Null),
+        ChoiceKind::Days | ChoiceKind::Range | ChoiceKind::Table => {
+            Value::parse("", choice, text).unwrap_or(Value::Null)
+        }
     }
 }

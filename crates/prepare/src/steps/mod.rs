@@ -2,6 +2,7 @@
 //! on disk until the next:
 //!
 //! ```text
+//! labels       those whose names the data or the settings have: a row per encounter and label
 //! encounters   the source's, with labels joined and a reason where one is dropped
 //! context      what is known of encounters beside codes, as codes: from then on events like others
 //! tally        every code that any event has, with counts
@@ -20,6 +21,9 @@ mod input;
 
 /// The source's relations, and its encounters.
 mod encounters;
+
+/// Labels of onset.
+mod onset;
 
 /// What is known of encounters beside codes.
 mod context;
@@ -60,6 +64,7 @@ use crate::settings::Request;
 use crate::source::Value;
 use crate::sql::filled;
 use crate::summary::Summary;
+pub(crate) use encounters::is_column;
 
 /// Prepares a dataset, or, without a folder for it, counts what it would hold.
 ///
@@ -151,8 +156,10 @@ struct Steps<'a> {
     has_context: bool,
     /// Of which kinds events have values that go into buckets.
     has_values: PerKind<bool>,
-    /// Whether the source has labels whose names the data have.
+    /// Whether there are labels whose names the data or the settings have.
     has_own_labels: bool,
+    /// The codes of each label of onset, as the user gave them.
+    onsets: BTreeMap<String, Vec<String>>,
     /// Whether the user's labels say for which moment they are to be predicted.
     has_label_times: bool,
     /// The groups that the source's tables have for codes, by kind.
@@ -174,6 +181,7 @@ impl<'a> Steps<'a> {
             has_context: false,
             has_values: PerKind::default(),
             has_own_labels: false,
+            onsets: BTreeMap::new(),
             has_label_times: false,
             groups: vec![],
         }

@@ -103,6 +103,9 @@ impl Steps<'_> {
                 "rollups": self.mappings().await?,
             }),
         };
+        if !self.onsets.is_empty() {
+            source.findings["onset"] = json!(self.onsets);
+        }
         if let Some(like) = &self.request.like {
             source.settings["like"] = json!(like.path);
             source.findings["like"] = json!({ "source": like.source });
@@ -174,7 +177,7 @@ impl Steps<'_> {
     fn settings(&self) -> serde_json::Value {
         let settings = &self.request.settings;
         let options = self.options.iter().map(|(name, value)| (name.clone(), value.json()));
-        json!({
+        let mut all = json!({
             "input": self.request.input,
             "rules": self.request.rules,
             "options": options.collect::<serde_json::Map<_, _>>(),
@@ -190,7 +193,14 @@ impl Steps<'_> {
             "limit": settings.limit,
             "split_by": settings.split_by,
             "split_seed": settings.split_seed,
-        })
+        });
+        if self.has_own_labels {
+            all["within"] = json!(settings.within);
+        }
+        if !settings.onset.is_empty() {
+            (all["onset"], all["prevalent"]) = (json!(settings.onset), json!(settings.prevalent));
+        }
+        all
     }
 }
 

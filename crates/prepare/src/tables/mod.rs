@@ -346,15 +346,9 @@ pub(crate) async fn register_labels(
     let Some(file) = files.first() else { return Err(Error::Empty { file: path.into() }) };
     let id = Column { kind: ColumnKind::Id, optional: false, aliases: vec![] };
     let mut table = Table {
-        files: vec![],
-        optional: false,
-        builtin: None,
         key: vec!["encounter_id".into()],
         columns: BTreeMap::from([("encounter_id".to_owned(), id)]),
-        one_per: None,
-        plain_tabs: false,
-        told_by: None,
-        lists: BTreeMap::new(),
+        ..Table::default()
     };
     let name = "given";
     let reader = Reader { engine, name, table: &table, differences };
@@ -396,6 +390,23 @@ pub(crate) async fn register_labels(
     let view = engine.sql(&format!("SELECT encounter_id AS given_id{time}{columns} FROM {name}")).await?;
     engine.view("given_labels", view)?;
     Ok(labels)
+}
+
+/// A file of codes, as a table of this name with a column `code`. Other columns are not read.
+pub(crate) async fn register_codes(engine: &Engine<'_>, path: &str, name: &str) -> Result<()> {
+    let files = InputFiles::list(&engine.context, path).await?.all();
+    if files.is_empty() {
+        return Err(Error::Empty { file: path.into() });
+    }
+    let code = Column { kind: ColumnKind::Text, optional: false, aliases: vec![] };
+    let table = Table { columns: BTreeMap::from([("code".to_owned(), code)]), ..Table::default() };
+    // What the user says of the columns of tables is not said of it.
+    let reader = Reader { engine, name, table: &table, differences: &Differences::default() };
+    let groups = reader.groups(&files).await?;
+    match reader.register_groups(groups).await?.unreadable.first() {
+        Some(found) => Err(Error::Labels { problem: found.first.clone() }),
+        None => Ok(()),
+    }
 }
 
 /// A table that comes with the source, as a file.

@@ -140,7 +140,7 @@ fn counts(source: &str, folder: &Path, options: &str, random: &mut Xoshiro256Plu
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     match runtime.block_on(gct_prepare::prepare(&request, None, &Job::silent())) {
         Ok(summary) => Some(summary.json(0)),
-        Err(gct_prepare::Error::NothingKept { .. }) => None,
+        Err(gct_prepare::Error::NothingKept { .. } | gct_prepare::Error::NoOnset { .. }) => None,
         Err(error) => panic!("{} with {options}: {error}", request.source.name),
     }
 }

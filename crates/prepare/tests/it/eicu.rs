@@ -3,7 +3,7 @@ use serde_json::json;
 use super::{json, lines, prepare, test_data, write};
 
 /// Three stays of two patients, small enough to follow by hand.
-const TABLES: [(&str, &str); 4] = [
+pub(super) const TABLES: [(&str, &str); 4] = [
     (
         "eicu/patient.csv",
         "patientunitstayid,patienthealthsystemstayid,uniquepid,hospitaladmitoffset,unitdischargeoffset,unitdischargestatus,hospitaldischargestatus\n\

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::prepare;
+use super::prepare;
 
 #[test]
 fn the_version_has_the_name_of_the_program() {

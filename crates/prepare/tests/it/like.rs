@@ -171,21 +171,23 @@ fn context_is_that_of_the_other_dataset() {
 fn labels_are_ones_own() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), &COHORT);
-    let line = "omop cdm --min-codes treatment=0 --out old --cohort cohorts.csv:1 --at-risk 1..30";
+    let line = "omop cdm --min-codes treatment=0 --out old --cohort cohorts.csv:1 --within 1..30";
     json(home.path(), line);
     std::fs::rename(home.path().join("cohorts.csv"), home.path().join("others.csv")).unwrap();
     let options = |flags: &str| {
         let counts = json(home.path(), &format!("omop cdm --out new --force --like old {flags}"));
         let mut labels: Vec<String> = counts["labels_known"].as_object().unwrap().keys().cloned().collect();
         labels.sort_unstable();
-        (labels.join(" "), counts["options"]["cohort"].clone(), counts["options"]["at_risk"].clone())
+        let dataset = Dataset::open(&home.path().join("new")).unwrap();
+        let within = dataset.manifest().source.settings["within"].clone();
+        (labels.join(" "), counts["options"]["cohort"].clone(), within)
     };
     // Where the cohort is, is not taken over; the days at risk are.
     let known = "mortality readmission".to_owned();
-    assert_eq!(options(""), (known.clone(), json!(null), json!("1..30")));
+    assert_eq!(options(""), (known.clone(), json!(null), json!(null)));
     let with = |cohort: &str, days: &str| (format!("{cohort} {known}"), json!("others.csv:2"), json!(days));
     assert_eq!(options("--cohort others.csv:2"), with("cohort_2", "1..30"));
-    assert_eq!(options("--cohort others.csv:2 --at-risk 0..9"), with("cohort_2", "0..9"));
+    assert_eq!(options("--cohort others.csv:2 --within 0..9"), with("cohort_2", "0..9"));
     write(home.path(), &[("labels.csv", "encounter_id,late\n1,1\n2,0\n")]);
     assert_eq!(options("--labels labels.csv").0, "late mortality readmission");
     // What is no label is decided, and days at risk of nothing are none.
@@ -198,8 +200,8 @@ fn labels_are_ones_own() {
         said.starts_with("error: option `visits`: 9201,262 is not allowed; expected none, as old"),
         "{said}"
     );
-    let said = refused("--at-risk 1..30");
-    assert!(said.starts_with("error: option `at_risk` does nothing without `cohort`\n"), "{said}");
+    let said = refused("--within 1..30");
+    assert!(said.starts_with("error: option `within` does nothing without `onset` or `cohort`\n"), "{said}");
     write(home.path(), &mimic::TABLES);
     json(home.path(), "mimic4 iv --out stays --long-stay-days 3");
     let counts = json(home.path(), "mimic4 iv --dry-run --like stays --readmission unplanned");

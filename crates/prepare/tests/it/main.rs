@@ -18,7 +18,9 @@ mod like;
 mod meds;
 mod mimic;
 mod omop;
+mod onset;
 mod parts;
+mod readmission;
 mod rollup;
 mod synthea;
 

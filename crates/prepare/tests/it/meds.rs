@@ -199,6 +199,41 @@ fn a_label_sees_what_was_known_by_its_time() {
 }
 
 #[test]
+fn earlier_visits_are_the_history_of_labels() {
+    let home = tempfile::tempdir().unwrap();
+    // In the first stay of one patient, twice in the second, after which nothing is history; and before there
+    // is anything.
+    let labels = "subject_id,prediction_time,boolean_value\n\
+        -5,2020-01-01T02:00:00,true\n\
+        -5,2020-03-01T05:00:00,false\n\
+        -5,2020-03-02T00:00:00,true\n\
+        7,2020-01-04T05:59:59,true\n\
+        7,2020-01-03T00:00:00,false\n";
+    write(home.path(), &[("in/data.csv", DATA), ("in/labels/mortality/0.csv", labels)]);
+    let counts = json(home.path(), "meds in --out data --min-codes 0 --lab-bins 0 --per history");
+    assert_eq!(
+        lines(&home.path().join("data")),
+        [
+            "-5:11 of -5: DIAGNOSIS//ICD//10//I10 | MEDICATION//START//Aspirin PROCEDURE//ICD//10//X | LAB//RESULT//1//mg, boolean_value=?",
+            "-5@2020-01-01T02:00:00 of -5:  | MEDICATION//START//Aspirin | LAB//RESULT//1//mg, boolean_value=true",
+            "-5@2020-03-01T05:00:00 of -5: DIAGNOSIS//ICD//10//E11 |  | , boolean_value=false",
+            "-5@2020-03-02T00:00:00 of -5: DIAGNOSIS//ICD//10//E11 | MEDICATION//START//Insulin | , boolean_value=true",
+            "7@2020-01-04T05:59:59 of 7: DIAGNOSIS//ICD//10//I10 |  | , boolean_value=true",
+        ]
+    );
+    assert_eq!(counts["dropped"], json!({"no_visit_yet": 1}));
+    assert_eq!(
+        (&counts["tables"]["task_labels"]["encounters"], &counts["unbalanced"]),
+        (&json!(5), &json!([]))
+    );
+    // Only labels have a time of prediction, and none sees what comes after it.
+    let dataset = Dataset::open(&home.path().join("data")).unwrap();
+    for encounter in dataset.encounters().unwrap().map(Result::unwrap) {
+        assert_eq!(encounter.prediction_time.is_some(), encounter.id.as_str().contains('@'));
+    }
+}
+
+#[test]
 fn what_codes_are_can_be_said_otherwise() {
     let home = tempfile::tempdir().unwrap();
     let kinds = "prefix,kind\ninfusion,lab\nDIAGNOSIS//,diagnosis\nDIAGNOSIS//ICD//10//E,treatment\nDIAGNOSIS//ICD//10//E119,\n";

@@ -423,26 +423,27 @@ fn a_cohort_is_a_label_of_who_enters_it_after_the_visit() {
             .collect();
         (by_id.into_values().collect::<Vec<_>>().join(" "), counts)
     };
-    let (found, counts) = labels("--cohort cohorts.csv:1 --at-risk 1..30");
+    let (found, counts) = labels("--cohort cohorts.csv:1 --within 1..30");
     assert_eq!(found, "true false ? ? ? true false false ? true false false");
     assert_eq!((&counts["labels"]["cohort_1"], &counts["labels_known"]["cohort_1"]), (&json!(3), &json!(8)));
     assert_eq!(
         counts["labels_unknown"],
         json!({"cohort_1": {"died": 1, "in_cohort_already": 2, "not_observed": 1}})
     );
-    assert_eq!(counts["options"]["at_risk"], "1..30");
+    let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
+    assert_eq!(dataset.manifest().source.settings["within"], "1..30");
     assert_eq!(counts["options"]["cohort"], "cohorts.csv:1");
     // Who has entered before the days at risk begin is not at risk any more.
-    let (found, _) = labels("--cohort cohorts.csv:1 --at-risk 10..30");
+    let (found, _) = labels("--cohort cohorts.csv:1 --within 10..30");
     assert_eq!(found, "true false ? ? ? true false false ? ? false false");
     // A year, by default: those who entered in it are known, others are not observed so long.
     let (found, _) = labels("--cohort cohorts.csv:1");
     assert_eq!(found, "true ? ? ? ? true true ? ? true ? ?");
     // On the last day of the visit.
-    let (found, _) = labels("--cohort cohorts.csv:1 --at-risk 0..0");
+    let (found, _) = labels("--cohort cohorts.csv:1 --within 0..0");
     assert_eq!(found, "false false false ? true false false false false false false false");
     // All definitions, each a label of its own; a table among the others, or one that is named.
-    let (_, counts) = labels("--cohort cohorts.csv --at-risk 1..30");
+    let (_, counts) = labels("--cohort cohorts.csv --within 1..30");
     assert_eq!(counts["labels"]["cohort_2"], 0);
     assert_eq!(
         counts["labels_unknown"]["cohort_2"],
@@ -450,20 +451,20 @@ fn a_cohort_is_a_label_of_who_enters_it_after_the_visit() {
     );
     std::fs::copy(home.path().join("cohorts.csv"), home.path().join("cdm/cohort.csv")).unwrap();
     for flags in ["--cohort :1", "--cohort 1", "--cohort cohort:1", "--cohort 1 --table cohort=cohorts.csv"] {
-        let (found, _) = labels(&format!("{flags} --at-risk 1..30"));
+        let (found, _) = labels(&format!("{flags} --within 1..30"));
         assert_eq!(found, "true false ? ? ? true false false ? true false false", "{flags}");
     }
     // Not without being asked for.
     let (found, counts) = labels("");
     assert!(found.starts_with("none none"), "{found}");
     assert_eq!(counts["labels_unknown"], json!({}));
-    let shown = prepare(home.path(), "omop cdm --min-codes treatment=0 --dry-run --cohort 1 --at-risk 1..30");
+    let shown = prepare(home.path(), "omop cdm --min-codes treatment=0 --dry-run --cohort 1 --within 1..30");
     let shown = shown.assert().success().get_output().stdout.clone();
     let shown = String::from_utf8(shown).unwrap();
     assert!(shown.contains("cohort_1   in cohort already            2\n"), "{shown}");
     let hidden = json(
         home.path(),
-        "omop cdm --min-codes treatment=0 --dry-run --cohort 1 --at-risk 1..30 --min-cell 2",
+        "omop cdm --min-codes treatment=0 --dry-run --cohort 1 --within 1..30 --min-cell 2",
     );
     assert_eq!(
         hidden["labels_unknown"]["cohort_1"],

@@ -135,16 +135,16 @@ fn cohorts_and_ancestors_that_there_are_not_are_named() {
     let said = |flags: &str| failure(home.path(), &format!("omop cdm --out data --min-codes 0 {flags}"));
     for (flags, expected) in [
         (
-            "--cohort c.csv --at-risk 365..1",
-            "error: option `at_risk`: 365..1 is not allowed; expected two whole numbers with .. between them, the smaller one first, as 1..365\n",
+            "--cohort c.csv --within 365..1",
+            "error: option `within`: 365..1 is not allowed; expected two whole numbers with .. between them, the smaller one first, as 1..365\n",
         ),
         ("--cohort c.csv:8", "error: option `cohort`: 8 is not allowed; expected one of 7, 12\n"),
         (
-            "--at-risk 1..30",
-            "error: option `at_risk` does nothing without `cohort`\nhint: give --cohort too, or leave --at-risk out\n",
+            "--within 1..30",
+            "error: option `within` does nothing without `onset` or `cohort`\nhint: give --onset or --cohort too, or leave --within out\n",
         ),
-        ("--at-risk 1..365", "error: option `at_risk` does nothing without `cohort`\n"),
-        ("--set at_risk=1..365", "error: option `at_risk` does nothing without `cohort`\n"),
+        ("--within 1..365", "error: option `within` does nothing without `onset` or `cohort`\n"),
+        ("--set within=1..365", "error: option `within` does nothing without `onset` or `cohort`\n"),
         ("--cohort nowhere.csv", "error: cannot read nowhere.csv: "),
         ("--cohort empty.csv", "error: empty.csv has no rows\n"),
         ("--cohort :7", "error: cdm has no table `cohort`; it has: condition_occurrence, visit_occurrence\n"),
@@ -168,7 +168,7 @@ fn cohorts_and_ancestors_that_there_are_not_are_named() {
     // A file of all settings has it, and that is no mistake.
     let shown = prepare(home.path(), "omop cdm --min-codes 0 --show-config").assert().success();
     std::fs::write(home.path().join("all.toml"), &shown.get_output().stdout).unwrap();
-    assert!(std::fs::read_to_string(home.path().join("all.toml")).unwrap().contains("at_risk = \"1..365\""));
+    assert!(std::fs::read_to_string(home.path().join("all.toml")).unwrap().contains("within = \"1..365\""));
     prepare(home.path(), "omop cdm --config all.toml --dry-run").assert().success();
     let concepts =
         "concept_id,concept_name,vocabulary_id,concept_code,concept_class_id\n5,Asthma,SNOMED,1,Disorder\n";

@@ -225,7 +225,13 @@ pub(super) const SOURCES: &[(&str, &[&str], &[Shape])] = &[
     ),
     (
         "synthea",
-        &["", "observations=all", "observations=none", "classes=Inpatient"],
+        &[
+            "",
+            "observations=all",
+            "observations=none",
+            "classes=Inpatient,readmission=acute",
+            "onset=SNOMED:A,readmission_days=7",
+        ],
         &[
             (
                 "encounters.csv",
@@ -284,7 +290,8 @@ pub(super) const SOURCES: &[(&str, &[&str], &[Shape])] = &[
             "link_by_date=true",
             "visits=inpatient",
             "concepts=source,unmapped=drop",
-            "cohort=cohort,at_risk=0..90",
+            "cohort=cohort,within=0..90",
+            "onset=*,prevalent=keep,readmission=unplanned",
         ],
         &[
             (
@@ -391,7 +398,7 @@ pub(super) const SOURCES: &[(&str, &[&str], &[Shape])] = &[
     ),
     (
         "events",
-        &[""],
+        &["", "onset=A,within=0..9", "onset=*,prevalent=keep"],
         &[
             (
                 "events.csv",
