@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::{self, Evaluation, LabelScores};
 use crate::graph::LayerKind;
 use crate::infer::{TestSet, Which};
+use crate::ingest::synthetic::LATER;
 use crate::job::Job;
 use crate::metric::{Curves, Scores};
 use crate::model::Config;
@@ -401,6 +402,7 @@ fn ceiling(question: &Question, findings: &serde_json::Value) -> Vec<CeilingMetr
     let of_task = match question {
         Question::Edges => &findings["ceiling_joint"],
         Question::Labels(Labels::DiagnosisTreatment) => &findings["diagnosis_treatment"],
+        Question::Labels(Labels::Named(label)) if label == LATER => &findings["later"],
         Question::Labels(_) | Question::HiddenDiagnosis => return Vec::new(),
     };
     let metric = |metric| Some(CeilingMetric { metric, value: round(of_task[metric].as_f64()?) });
