@@ -59,7 +59,7 @@ impl<'a> Layout<'a> {
         }
         // The latest step comes first, so whoever looks only further on looks back in time.
         let sequence = |example: &Example| Pairs::full(example.steps.len()).directed();
-        let sequences = has_history.then(|| examples.iter().map(sequence).collect()).unwrap_or_default();
+        let sequences = if has_history { examples.iter().map(sequence).collect() } else { Vec::new() };
         let graphs = visits.iter().map(|visit| graph(config, visit)).collect();
         Layout { visits, graphs, own, steps, sequences }
     }
