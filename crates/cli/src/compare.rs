@@ -18,7 +18,7 @@ use crate::terminal::{self, count, refusal, score, visible};
 
 /// Replicates unless told otherwise. A replicate of graph reconstruction walks through millions of pairs.
 const REPLICATES: u32 = 2000;
-const REPLICATES_OF_EDGES: u32 = 500;
+const REPLICATES_OF_PAIRS: u32 = 500;
 
 /// Compare runs on the same test encounters: differences of all metrics with 95 % intervals and p values
 ///
@@ -78,7 +78,10 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         .collect();
     let Contender { run, dataset, .. } = contenders[0];
     let which = arguments.split.map_or_else(|| Which::default_for(run, dataset), WhichName::which);
-    let usual = if run.settings().task == Question::Edges { REPLICATES_OF_EDGES } else { REPLICATES };
+    let usual = match run.settings().task {
+        Question::Edges | Question::NextDiagnoses(_) => REPLICATES_OF_PAIRS,
+        Question::Labels(_) | Question::HiddenDiagnosis => REPLICATES,
+    };
     let bootstrap = Bootstrap { replicates: arguments.bootstrap.unwrap_or(usual), seed: 0 };
     let total = contenders.iter().map(|one| selection::estimate(one.run, one.dataset, which)).sum();
     let bar = terminal::progress(total, "asking about encounters", quiet);

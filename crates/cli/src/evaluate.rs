@@ -19,7 +19,8 @@ const DATA: &str = "The dataset folder [default: the dataset that the run was tr
 /// Evaluate a model: AUCPR, AUROC, accuracy, calibration with 95 % intervals, and attention beside true edges
 ///
 /// Intervals are from a bootstrap over subjects. With several labels, metrics are of all of them together,
-/// then of each. The JSON also has operating points, the calibration curve and the decision curve of labels.
+/// then of each. The JSON also has operating points, the calibration curve and the decision curve of labels;
+/// of next_diagnoses the AUROC of the most frequent diagnoses.
 #[derive(Args)]
 #[command(mut_arg("data", |data| data.value_name("DIR").help(DATA)))]
 #[command(after_help = "Examples:
@@ -68,8 +69,9 @@ pub(crate) struct Arguments {
     table: Option<PathBuf>,
 
     /// Leave out subgroups with fewer than N encounters, subjects, positives or negatives, and those that
-    /// would give one by subtraction; 0 leaves out none [default: 11]
-    #[arg(long, value_name = "N", requires = "by")]
+    /// would give one by subtraction; of next_diagnoses also single diagnoses with fewer; 0 leaves out none
+    /// [default: 11]
+    #[arg(long, value_name = "N")]
     min_cell: Option<u64>,
 
     /// Print one JSON object instead of text
@@ -91,8 +93,19 @@ impl Arguments {
         })
     }
 
-    /// Refuses thresholds where no label is predicted.
+    /// Refuses what has no effect: thresholds where no label is predicted, a smallest cell where nothing could
+    /// be smaller.
     fn check(&self, question: &Question) -> Result<()> {
+        let has_cells = match question {
+            Question::NextDiagnoses(_) => true,
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => !self.by.is_empty(),
+        };
+        if self.min_cell.is_some() && !has_cells {
+            return Err(refusal(
+                "--min-cell is for subgroups",
+                "give --by <NAME,...> as well, or leave it out",
+            ));
+        }
         let flags = [
             ("--thresholds", self.thresholds.is_some()),
             ("--at", !self.at.is_empty()),
@@ -100,7 +113,7 @@ impl Arguments {
         ];
         match (question, flags.into_iter().find(|(_, is_given)| *is_given)) {
             (Question::Labels(_), _) | (_, None) => Ok(()),
-            (Question::Edges | Question::HiddenDiagnosis, Some((flag, _))) => {
+            (Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_), Some((flag, _))) => {
                 let problem = format!("{flag} is for labels, and this run predicts {}", question.in_words());
                 Err(refusal(problem, "leave it out"))
             }
@@ -166,6 +179,7 @@ fn counts(question: &Question, counts: &Counts) -> String {
         Question::Edges => ("pairs of nodes", "are connected"),
         Question::Labels(_) => ("labels", "are positive"),
         Question::HiddenDiagnosis => ("hidden diagnoses", ""),
+        Question::NextDiagnoses(_) => ("diagnoses of next visits", "are there"),
     };
     let Counts { predictions, subjects, positives, prevalence } = *counts;
     let share = positives

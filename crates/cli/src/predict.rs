@@ -34,6 +34,7 @@ docs/runs.md says more.
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
   for masked_diagnosis      hidden_diagnosis, rank, predicted_diagnosis, probability
+  for next_diagnoses        rank, predicted_diagnosis, probability, boolean_value
   for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability
 
 With --why each row also has why: a list of codes with kind, code, description where there is one,
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,
 
-    /// For masked_diagnosis: how many diagnoses to predict [default: 10]
+    /// For masked_diagnosis and next_diagnoses: how many diagnoses to predict [default: 10]
     #[arg(long, value_name = "K")]
     top: Option<usize>,
 
@@ -83,12 +84,13 @@ impl Arguments {
     fn options(&self, question: &Question) -> Result<TableOptions> {
         let Arguments { threshold, top, min_probability, meds, .. } = *self;
         for (flag, is_given, of) in [
-            ("threshold", threshold.is_some(), "labels"),
-            ("meds", meds, "labels"),
-            ("top", top.is_some(), "masked_diagnosis"),
-            ("min-probability", min_probability.is_some(), "graph_reconstruction"),
+            ("threshold", threshold.is_some(), &["labels"][..]),
+            ("meds", meds, &["labels"]),
+            ("top", top.is_some(), &["masked_diagnosis", "next_diagnoses", "next_diagnoses:new"]),
+            ("min-probability", min_probability.is_some(), &["graph_reconstruction"]),
         ] {
-            if is_given && of != question.kind() {
+            if is_given && !of.contains(&question.kind()) {
+                let of = of.join(" or ");
                 return Err(refusal(
                     format!("--{flag} is for runs that predict {of}, and this one predicts {question}"),
                     "leave it out",

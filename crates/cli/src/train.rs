@@ -31,14 +31,15 @@ use crate::terminal::{self, count, counted, refusal, score, visible};
   gct train --data hospital --task readmission --model logistic --out runs/l   a baseline, in seconds
   gct train --data hospital --task labels:readmission,mortality --set class_weight=balanced --out runs/two
   gct train --data hospital --task readmission --history gru --out runs/h   with earlier visits
+  gct train --data hospital --task next_diagnoses --history gru --out runs/n   what the next visit is for
   gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
   gct train --out runs/gct --resume --steps 40000   for more steps than before
   gct train --show-config                           the paper's hyperparameters
   gct train --show-config --task masked_diagnosis --model gct
 
-Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, label:NAME,
-  labels:NAME,NAME
+Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, next_diagnoses,
+  next_diagnoses:new, label:NAME, labels:NAME,NAME
 Models: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime, logistic")]
 pub(crate) struct Arguments {
     /// The dataset folder

@@ -108,10 +108,12 @@ fn labels(run: &Run) -> Result<Vec<String>> {
     let task = &run.settings().task;
     match task {
         Question::Labels(_) => Ok(task.labels()),
-        Question::Edges | Question::HiddenDiagnosis => Err(Error::CannotCalibrate {
-            what: format!("the task `{task}`"),
-            problem: "only the probabilities of labels are, each by a map of its own".into(),
-        }),
+        Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {
+            Err(Error::CannotCalibrate {
+                what: format!("the task `{task}`"),
+                problem: "only the probabilities of labels are, each by a map of its own".into(),
+            })
+        }
     }
 }
 
@@ -134,7 +136,7 @@ fn examples(
     in_rounds(
         &predictor,
         &mut reader,
-        |encounter| predictor.can_test(encounter),
+        |encounter, next| predictor.can_test(encounter, next),
         |samples| {
             for (sample, logits) in samples.iter().zip(predictor.answers(samples)?) {
                 predictor.question().each_outcome(sample, &logits, |label, logit, truth| {

@@ -241,7 +241,7 @@ impl Asked {
         in_rounds(
             &predictor,
             &mut reader,
-            |encounter| predictor.can_test(encounter),
+            |encounter, next| predictor.can_test(encounter, next),
             |samples| {
                 for some in samples.chunks(predictor.at_once()) {
                     for (sample, logits) in some.iter().zip(predictor.answers(some)?) {
@@ -306,6 +306,12 @@ impl<'a> Asking<'a> {
             Question::HiddenDiagnosis => {
                 let hidden = sample.hidden_diagnosis().expect("a diagnosis is hidden to be guessed");
                 encounters.hash.update(run.vocabulary().diagnosis[hidden as usize].code.as_bytes());
+                tally.add(sample, logits);
+            }
+            Question::NextDiagnoses(next) => {
+                for id in next.truth(sample).into_iter().flatten() {
+                    encounters.hash.update(run.vocabulary().diagnosis[id as usize].code.as_bytes());
+                }
                 tally.add(sample, logits);
             }
         }

@@ -1,5 +1,5 @@
 //! Earlier encounters of a subject as history: how many of them a model sees, and what makes one vector of
-//! their vectors.
+//! their vectors. And the next one, which is never seen, but may be what is asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +121,17 @@ impl History {
         }
     }
 
+    /// The next encounter after one, of those behind it in the order of the dataset, all of one subject: the
+    /// first to which this one is history. One that overlaps with it, or begins at the same moment, is not.
+    pub(crate) fn next<'a>(&self, encounter: &Encounter, after: &'a [Encounter]) -> Option<&'a Encounter> {
+        after.iter().find(|later| self.is_followed(encounter, later))
+    }
+
+    /// Whether an encounter is over when another one begins.
+    pub(crate) fn is_followed(&self, encounter: &Encounter, later: &Encounter) -> bool {
+        is_over(encounter, later, self.order)
+    }
+
     /// How far back a question looks; `None` without history.
     pub(crate) fn window(&self) -> Option<Window> {
         (!self.is_none()).then_some(Window {
@@ -161,13 +172,17 @@ impl Window {
     /// Whether an encounter is over, and not too long ago, when the question about another one is asked.
     /// One that overlaps with it is not seen: its codes may be of later.
     fn sees(self, earlier: &Encounter, asked: &Encounter) -> bool {
-        let (Some(start), Some(asked_start)) = (earlier.start, asked.start) else {
-            return self.order == Order::Recorded;
-        };
-        let end = earlier.end.unwrap_or(start).max(start);
-        let is_near = self.microseconds.is_none_or(|most| asked_start - start <= most);
-        start < asked_start && end <= asked_start && is_near
+        let past = || asked.start.zip(earlier.start).map_or(0, |(asked, start)| asked - start);
+        is_over(earlier, asked, self.order) && self.microseconds.is_none_or(|most| past() <= most)
     }
+}
+
+/// Whether an encounter is over when another one, which comes after it in a dataset, begins. Where times are
+/// not known, the order of the dataset says so if that is what counts.
+fn is_over(earlier: &Encounter, later: &Encounter, order: Order) -> bool {
+    let (Some(start), Some(later)) = (earlier.start, later.start) else { return order == Order::Recorded };
+    let end = earlier.end.unwrap_or(start).max(start);
+    start < later && end <= later
 }
 
 /// Buckets of times between visits: one for times that are not known, one for less than a day, and then one
@@ -214,12 +229,26 @@ mod tests {
     }
 
     #[test]
+    fn the_next_encounter_begins_when_this_one_is_over() {
+        let history = History::default();
+        let after = [encounter(5, 6), encounter(7, 7), encounter(9, 9), encounter(12, 15)];
+        let next = |encounter: &Encounter| history.next(encounter, &after).map(|of| of.start.unwrap() / DAY);
+        assert_eq!(next(&encounter(5, 9)), Some(9), "5 begins at the same moment, 7 overlaps");
+        assert_eq!(next(&encounter(3, 13)), None);
+        assert_eq!(history.next(&encounter(3, 3), &[]), None);
+    }
+
+    #[test]
     fn without_times_only_the_recorded_order_counts() {
         let unknown = || Encounter::new(PerKind::default());
         let (before, asked) = ([unknown(), unknown()], unknown());
         assert_eq!(window(20, 0.0).of(&before, &asked).count(), 0);
         let recorded = Window { order: Order::Recorded, ..window(20, 0.0) };
         assert_eq!(recorded.of(&before, &asked).count(), 2);
+        let after = [unknown()];
+        assert_eq!(History::default().next(&asked, &after), None);
+        let recorded = History { order: Order::Recorded, ..History::default() };
+        assert_eq!(recorded.next(&asked, &after), Some(&after[0]));
     }
 
     #[test]

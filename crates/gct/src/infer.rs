@@ -419,9 +419,10 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Whether an encounter can be asked about, and its true answer is known.
-    pub(crate) fn can_test(&self, encounter: &Encounter) -> bool {
-        self.question.has_answer(encounter) && self.can_ask(encounter)
+    /// Whether an encounter can be asked about, and its true answer is known; beside it the next one of its
+    /// subject, if the question is about that.
+    pub(crate) fn can_test(&self, encounter: &Encounter, next: Option<&Encounter>) -> bool {
+        self.question.has_answer(encounter, next) && self.can_ask(encounter)
     }
 
     /// Refuses encounters that are not in the words of the run, or cannot be asked about.
@@ -463,42 +464,80 @@ impl<'a> Predictor<'a> {
     /// What is known of an encounter when it is asked about, without earlier ones of its subject; what is
     /// hidden depends on the encounter alone.
     pub fn sample<'e>(&self, encounter: &'e Encounter) -> Sample<'e> {
-        self.sample_after(&[], encounter)
+        self.question.sample(encounter, Hide::ByEncounter).with_history(&[], self.window())
     }
 
-    /// The same with those of its subject before it that are seen.
+    /// The same with those of its subject before it that are seen, and the next one as the truth if the
+    /// question is about it.
     pub fn sample_of<'e>(&self, sample: &'e OwnedSample) -> Sample<'e> {
-        self.sample_after(&sample.before, &sample.encounter)
+        self.sample_hiding(sample, Hide::ByEncounter)
     }
 
     /// The same of an encounter with so much hidden, if its question hides something.
     pub fn sample_hiding<'e>(&self, sample: &'e OwnedSample, hide: Hide) -> Sample<'e> {
-        self.question.sample(&sample.encounter, hide).with_history(&sample.before, self.window())
+        let alone = self.question.sample(&sample.encounter, hide);
+        alone.with_history(&sample.before, self.window()).with_next(sample.next.as_ref())
     }
 
-    fn sample_after<'e>(&self, before: &'e [Encounter], encounter: &'e Encounter) -> Sample<'e> {
-        self.question.sample(encounter, Hide::ByEncounter).with_history(before, self.window())
-    }
-
-    /// The samples of some encounters. If the model sees history, those of a subject follow each other, the
-    /// oldest first, and each sees those before it.
+    /// The samples of some encounters. If the model sees history, or is asked about the next encounter, those
+    /// of a subject follow each other, the oldest first, and each sees those before it.
     pub fn samples<'e>(&self, encounters: &'e [Encounter]) -> Vec<Sample<'e>> {
-        self.samples_of(encounters, |_| true)
+        self.samples_of(encounters, |_, _| true)
     }
 
-    /// The same of those encounters that are wanted; all of them are history.
+    /// The same of those encounters that are wanted, each told with its next one if the question is about
+    /// that; all of them are history.
     pub(crate) fn samples_of<'e>(
         &self,
         encounters: &'e [Encounter],
-        wanted: impl Fn(&Encounter) -> bool,
+        wanted: impl Fn(&Encounter, Option<&Encounter>) -> bool,
     ) -> Vec<Sample<'e>> {
-        let has_history = self.sees_history();
         let of_subject = |subject: &'e [Encounter]| {
-            let before = |at: usize| if has_history { &subject[..at] } else { &[] };
-            let asked = (0..subject.len()).filter(|at| wanted(&subject[*at]));
-            asked.map(|at| self.sample_after(before(at), &subject[at])).collect::<Vec<_>>()
+            let asked = (0..subject.len()).filter(|at| wanted(&subject[*at], self.next_in(subject, *at)));
+            let (question, history) = (self.question, self.model().history());
+            let sample = |at: usize| question.sample_among(subject, at, history, Hide::ByEncounter);
+            asked.map(sample).collect::<Vec<_>>()
         };
         encounters.chunk_by(is_of_same_subject).flat_map(of_subject).collect()
+    }
+
+    /// Of each of some encounters, which are as for [`Predictor::samples`], whether it is a test.
+    pub(crate) fn tests(&self, encounters: &[Encounter]) -> Vec<bool> {
+        let of_subject = |subject: &[Encounter]| -> Vec<bool> {
+            (0..subject.len()).map(|at| self.can_test(&subject[at], self.next_in(subject, at))).collect()
+        };
+        encounters.chunk_by(is_of_same_subject).flat_map(of_subject).collect()
+    }
+
+    /// The next one after an encounter of a subject, if the question is about it.
+    fn next_in<'e>(&self, subject: &'e [Encounter], at: usize) -> Option<&'e Encounter> {
+        self.question.next(&subject[at], &subject[at + 1..], self.model().history())
+    }
+
+    /// The next encounter after one, if the question is about it: the first of those that follow.
+    pub(crate) fn next_of(
+        &self,
+        encounter: &Encounter,
+        following: &mut impl Iterator<Item = Result<Encounter>>,
+    ) -> Result<Option<Encounter>> {
+        if !self.question.is_about_next() {
+            return Ok(None);
+        }
+        for later in following {
+            let later = later?;
+            if !is_of_same_subject(encounter, &later) {
+                return Ok(None);
+            }
+            if self.model().history().is_followed(encounter, &later) {
+                return Ok(Some(later));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the other encounters of a subject must be at hand to ask about one.
+    fn needs_subject(&self) -> bool {
+        self.question.needs_subject(self.model().history())
     }
 
     /// Whether the model sees earlier encounters.
@@ -606,20 +645,20 @@ fn finite(rows: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
     }
 }
 
-/// Calls `each` with the samples of some encounters at a time, those that `wanted` wants; returns how many it
-/// did not. The next ones are read meanwhile.
+/// Calls `each` with the samples of some encounters at a time, those that `wanted` wants, told as to
+/// [`Predictor::samples_of`]; returns how many it did not. The next ones are read meanwhile.
 pub(crate) fn in_rounds(
     predictor: &Predictor<'_>,
     reader: &mut (impl Iterator<Item = Result<Encounter>> + Send),
-    wanted: impl Fn(&Encounter) -> bool + Sync,
+    wanted: impl Fn(&Encounter, Option<&Encounter>) -> bool + Sync,
     mut each: impl FnMut(&[Sample<'_>]) -> Result<()>,
 ) -> Result<u64> {
-    let has_history = predictor.sees_history();
+    let mut left_out = 0;
     std::thread::scope(|scope| {
         let (sender, rounds) = std::sync::mpsc::sync_channel::<Result<Vec<Encounter>>>(1);
         let wanted = &wanted;
         let reading = scope.spawn(move || {
-            let mut rounds = Rounds { reader: reader.peekable(), has_history, left_out: 0 };
+            let mut rounds = Rounds::new(predictor, reader);
             loop {
                 let round = rounds.next(wanted);
                 let is_last = !matches!(&round, Ok(round) if !round.is_empty());
@@ -632,33 +671,41 @@ pub(crate) fn in_rounds(
         for round in &rounds {
             let round = round?;
             let samples = predictor.samples_of(&round, wanted);
+            left_out += (round.len() - samples.len()) as u64;
             if !samples.is_empty() {
                 each(&samples)?;
             }
         }
-        Ok(reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        Ok(left_out + reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
 /// Encounters, some at a time.
-struct Rounds<I: Iterator> {
+pub(crate) struct Rounds<I: Iterator> {
     reader: Peekable<I>,
-    /// Whether encounters that nobody asks about are kept, because others see them, and a subject's stay
-    /// together.
-    has_history: bool,
-    /// Encounters that were not wanted.
+    /// Whether encounters that nobody asks about are kept, because it takes them to ask about others, and a
+    /// subject's stay together.
+    needs_subject: bool,
+    /// Encounters that were not wanted and are not kept.
     left_out: u64,
 }
 
 impl<I: Iterator<Item = Result<Encounter>>> Rounds<I> {
-    fn next(&mut self, wanted: impl Fn(&Encounter) -> bool) -> Result<Vec<Encounter>> {
+    pub(crate) fn new(predictor: &Predictor<'_>, reader: I) -> Self {
+        Rounds { reader: reader.peekable(), needs_subject: predictor.needs_subject(), left_out: 0 }
+    }
+
+    /// The next ones, none at the end; those that nobody wants are left out if nothing takes them.
+    pub(crate) fn next(
+        &mut self,
+        wanted: impl Fn(&Encounter, Option<&Encounter>) -> bool,
+    ) -> Result<Vec<Encounter>> {
         let mut round: Vec<Encounter> = Vec::new();
         while let Some(encounter) = self.reader.next() {
             let encounter = encounter?;
-            let is_wanted = wanted(&encounter);
-            self.left_out += u64::from(!is_wanted);
-            if is_wanted || self.has_history {
-                round.push(encounter);
+            match self.needs_subject || wanted(&encounter, None) {
+                true => round.push(encounter),
+                false => self.left_out += 1,
             }
             if round.len() >= ROUND && !self.is_amid_subject(&round) {
                 break;
@@ -670,7 +717,7 @@ impl<I: Iterator<Item = Result<Encounter>>> Rounds<I> {
     /// Whether the next encounter is of the subject of the last one.
     fn is_amid_subject(&mut self, round: &[Encounter]) -> bool {
         match (round.last(), self.reader.peek()) {
-            (Some(last), Some(Ok(next))) => self.has_history && is_of_same_subject(last, next),
+            (Some(last), Some(Ok(next))) => self.needs_subject && is_of_same_subject(last, next),
             _ => false,
         }
     }

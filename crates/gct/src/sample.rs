@@ -4,13 +4,15 @@ use crate::history::Window;
 use crate::record::{CodeKind, Encounter, PerKind};
 
 /// What is known when a question about an encounter is asked: the encounter, and with history those of its
-/// subject before it.
+/// subject before it. Where the question is about the next one, that is here as the truth, which no model
+/// sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     encounter: &'a Encounter,
     before: &'a [Encounter],
     window: Option<Window>,
     hidden: Option<usize>,
+    next: Option<&'a Encounter>,
 }
 
 /// An encounter and those of its subject that its sample sees, to be asked about later.
@@ -20,18 +22,20 @@ pub struct OwnedSample {
     pub encounter: Encounter,
     /// Those before it, the oldest first; empty without history.
     pub before: Vec<Encounter>,
+    /// The next one, where the question is about it and it is known.
+    pub next: Option<Encounter>,
 }
 
 impl From<Encounter> for OwnedSample {
     fn from(encounter: Encounter) -> Self {
-        OwnedSample { encounter, before: Vec::new() }
+        OwnedSample { encounter, before: Vec::new(), next: None }
     }
 }
 
 impl<'a> Sample<'a> {
     /// A sample of one encounter of which everything is known.
     pub fn of(encounter: &'a Encounter) -> Self {
-        Sample { encounter, before: &[], window: None, hidden: None }
+        Sample { encounter, before: &[], window: None, hidden: None, next: None }
     }
 
     /// The same with those of the encounters before it that a window sees; they are in the order of a
@@ -49,6 +53,11 @@ impl<'a> Sample<'a> {
             }
         }
         Sample { before, window, ..self }
+    }
+
+    /// The same with the next encounter of its subject as the truth.
+    pub(crate) fn with_next(self, next: Option<&'a Encounter>) -> Self {
+        Sample { next, ..self }
     }
 
     /// The same about another version of the encounter, with nothing hidden.
@@ -77,7 +86,12 @@ impl<'a> Sample<'a> {
     pub fn to_owned_sample(&self) -> OwnedSample {
         let mut before: Vec<Encounter> = self.history().cloned().collect();
         before.reverse();
-        OwnedSample { encounter: self.encounter.clone(), before }
+        OwnedSample { encounter: self.encounter.clone(), before, next: self.next.cloned() }
+    }
+
+    /// The next encounter of the subject, where the question is about it and it is known: the truth.
+    pub fn next(&self) -> Option<&'a Encounter> {
+        self.next
     }
 
     /// Whether earlier encounters are seen, if there are any.

@@ -18,14 +18,14 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate;
 use crate::files::{Overwrite, write_own};
-use crate::history::{History, Order, Window};
+use crate::history::{History, Order};
 use crate::infer::{Predictor, is_of_same_subject};
 use crate::job::{Job, Stop};
 use crate::metric::Scores;
 use crate::model::{Config, Learner, Learning, Model, Moments, Observed, Strengths, TapeLearner};
 use crate::prior::{Counter, Prior};
 use crate::question::{Hide, Question};
-use crate::record::{Encounter, PerKind};
+use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::checkpoint::{self, Loaded, Losses, State};
 use crate::run::journal::Journal;
 use crate::run::{self, Best, ClassWeight, Entry, Hasher, Learned, Run, Settings};
@@ -228,32 +228,41 @@ struct Data {
     history: HistoryCounts,
 }
 
-/// The encounters of a part of the split, in the order of the dataset: those that are asked about and, with
-/// history, the others of the same subjects.
+/// The encounters of a part of the split, in the order of the dataset: those that are asked about and, where
+/// it takes them to ask, the others of the same subjects.
 #[derive(Default)]
 struct Part {
     encounters: Vec<Encounter>,
     /// Which of them are asked about.
     asked: Vec<u32>,
-    /// How many of them are asked about of each subject or, without history, one by one.
+    /// How many of them are asked about of each subject or, where subjects are not kept together, one by one.
     groups: Vec<u32>,
     /// What their samples see of earlier encounters.
-    window: Option<Window>,
+    history: History,
+    /// Whether a subject's encounters are kept together.
+    keeps_subjects: bool,
 }
 
 impl Part {
-    /// Adds an encounter that comes after those before it in the dataset.
-    fn add(&mut self, encounter: Encounter, is_asked: bool) {
-        let last = self.encounters.last().filter(|_| self.window.is_some());
-        let is_next = last.is_some_and(|last| is_of_same_subject(last, &encounter));
-        if is_asked {
-            self.asked.push(self.encounters.len() as u32);
+    fn new(settings: &Settings) -> Self {
+        let history = settings.history.clone();
+        Part { keeps_subjects: settings.task.needs_subject(&history), history, ..Part::default() }
+    }
+
+    /// After the last encounter was added: finds those whose answer is known. Returns how many of the others
+    /// there are.
+    fn ask(&mut self, question: &Question) -> usize {
+        let mut first = 0;
+        let same = |one: &Encounter, next: &Encounter| self.keeps_subjects && is_of_same_subject(one, next);
+        for subject in self.encounters.chunk_by(same) {
+            let next = |at: usize| question.next(&subject[at], &subject[at + 1..], &self.history);
+            let asked = (0..subject.len()).filter(|at| question.has_answer(&subject[*at], next(*at)));
+            let before = self.asked.len();
+            self.asked.extend(asked.map(|at| first + at as u32));
+            self.groups.push((self.asked.len() - before) as u32);
+            first += subject.len() as u32;
         }
-        match self.groups.last_mut() {
-            Some(group) if is_next => *group += u32::from(is_asked),
-            _ => self.groups.push(u32::from(is_asked)),
-        }
-        self.encounters.push(encounter);
+        self.encounters.len() - self.asked.len()
     }
 
     /// How many encounters are asked about.
@@ -261,13 +270,14 @@ impl Part {
         self.asked.len()
     }
 
-    /// The n-th encounter that is asked about, with those of its subject before it.
+    /// The n-th encounter that is asked about, with those of its subject that it takes to ask.
     fn sample(&self, question: &Question, number: usize, hide: Hide) -> Sample<'_> {
-        let (before, rest) = self.encounters.split_at(self.asked[number] as usize);
-        let encounter = &rest[0];
-        let same = |earlier: &&Encounter| self.window.is_some() && is_of_same_subject(earlier, encounter);
-        let count = before.iter().rev().take_while(same).count();
-        question.sample(encounter, hide).with_history(&before[before.len() - count..], self.window)
+        let at = self.asked[number] as usize;
+        let (encounter, after) = (&self.encounters[at], &self.encounters[at + 1..]);
+        let same = |other: &&Encounter| self.keeps_subjects && is_of_same_subject(other, encounter);
+        let first = at - self.encounters[..at].iter().rev().take_while(same).count();
+        let end = at + 1 + after.iter().take_while(same).count();
+        question.sample_among(&self.encounters[first..end], at - first, &self.history, hide)
     }
 
     /// What is seen of history.
@@ -317,8 +327,7 @@ impl Data {
     ) -> Result<Self> {
         dataset.check_hashes(&job.inner(|_| None))?;
         let split = Split::new(&settings.split, dataset)?;
-        let window = settings.history.window();
-        let part = || Part { window, ..Part::default() };
+        let part = || Part::new(settings);
         let mut data =
             Data { train: part(), validation: part(), left_out: 0, history: HistoryCounts::default() };
         let needs_edges = settings.model.needs_edges();
@@ -338,12 +347,12 @@ impl Data {
             };
             let usable = encounter.edges.is_some() || !needs_edges;
             encounter.labels = columns.iter().map(|column| encounter.labels[*column]).collect();
-            let is_asked = usable && settings.task.has_answer(&encounter);
-            data.left_out += usize::from(!is_asked);
-            if is_asked || usable && window.is_some() {
-                side.add(encounter, is_asked);
+            match usable && (side.keeps_subjects || settings.task.has_answer(&encounter, None)) {
+                true => side.encounters.push(encounter),
+                false => data.left_out += 1,
             }
         }
+        data.left_out += data.train.ask(&settings.task) + data.validation.ask(&settings.task);
         for (encounters, part) in [(&data.train, SplitPart::Train), (&data.validation, SplitPart::Validation)]
         {
             if encounters.len() == 0 {
@@ -351,7 +360,7 @@ impl Data {
             }
         }
         data.history = data.train.history(&settings.task);
-        if window.is_some() && data.history.seen == 0 {
+        if !settings.history.is_none() && data.history.seen == 0 {
             return Err(data.no_history(&settings.history));
         }
         Ok(data)
@@ -697,7 +706,12 @@ fn batch(
     let share = |one: &Sample<'_>, next: &Sample<'_>| {
         one.has_history() && is_of_same_subject(one.encounter(), next.encounter())
     };
-    samples.par_chunk_by(share).flat_map_iter(|samples| encoding.examples(samples)).collect()
+    let diagnoses = encoding.rows.codes(CodeKind::Diagnosis);
+    let examples = |samples: &[Sample<'_>]| -> Vec<Example> {
+        let examples = encoding.examples(samples).into_iter().zip(samples);
+        examples.map(|(example, sample)| settings.task.with_targets(example, sample, diagnoses)).collect()
+    };
+    samples.par_chunk_by(share).flat_map_iter(examples).collect()
 }
 
 /// An exponential moving average of the weights after each step. It begins with the first step and not with

@@ -33,7 +33,7 @@ pub(super) fn check_pairs(explanation: &Explanation) -> Result<()> {
 pub(super) fn text(question: &Question, explanation: &Explanation, top: usize) -> String {
     let shown = match question {
         Question::Labels(_) => explanation.attributions.len(),
-        Question::Edges | Question::HiddenDiagnosis => FIRST,
+        Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => FIRST,
     };
     explanation.attributions.iter().take(shown).map(|attribution| reasons(attribution, top)).collect()
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::cells::is_small;
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::infer::{Predictor, Reader, TestSet, Which};
+use crate::infer::{Predictor, Reader, Rounds, TestSet, Which};
 use crate::job::Job;
 use crate::record::{Encounter, SubjectId};
 use crate::run::Run;
@@ -73,12 +73,18 @@ impl Census {
         let mut census = Census { parts: names.iter().map(empty).collect(), ..Census::default() };
         // Of each subject, the parts that it has encounters in, a bit for each.
         let mut subjects: FxHashMap<SubjectId, u8> = FxHashMap::default();
-        for (done, encounter) in (1..).zip(reader) {
-            let encounter = encounter?;
-            let index = part(&encounter);
-            census.add(index, &encounter, predictor.can_test(&encounter));
-            *subjects.entry(encounter.subject).or_default() |= 1 << index;
-            job.advance(done)?;
+        let mut rounds = Rounds::new(&predictor, reader);
+        loop {
+            let round = rounds.next(|_, _| true)?;
+            if round.is_empty() {
+                break;
+            }
+            for (encounter, is_asked) in round.iter().zip(predictor.tests(&round)) {
+                let index = part(encounter);
+                census.add(index, encounter, is_asked);
+                *subjects.entry(encounter.subject.clone()).or_default() |= 1 << index;
+                job.advance(census.encounters())?;
+            }
         }
         for (index, part) in census.parts.iter_mut().enumerate() {
             part.subjects = subjects.values().filter(|parts| **parts & (1 << index) != 0).count() as u64;

@@ -214,6 +214,7 @@ impl Facts<'_> {
             Question::Edges => "their true edges are not known",
             Question::Labels(_) => "their label is not known",
             Question::HiddenDiagnosis => "they have no diagnosis that could be hidden",
+            Question::NextDiagnoses(_) => "no later visit of the patient is known",
         };
         let part = match evaluation.split {
             "all" => "all encounters".to_owned(),
@@ -302,6 +303,10 @@ impl Facts<'_> {
             Question::HiddenDiagnosis => items.push(text(
                 "In evaluation the hidden diagnosis of an encounter is always the same one. This is a task to learn from, \
                  not a clinical outcome.",
+            )),
+            Question::NextDiagnoses(_) => items.push(text(
+                "The next visit is the first one of the patient that begins after the visit is over, however much later \
+                 that is. Patients who do not come back, or elsewhere, are not among the results.",
             )),
         }
         section("Outcome", "8", items)

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::preparation::Preparation;
 use crate::ingest::synthetic;
-use crate::question::Question;
+use crate::question::{Next, Question};
 
 /// What is predicted, in a sentence.
 pub(super) fn of_question(question: &Question) -> String {
@@ -30,6 +30,16 @@ pub(super) fn of_question(question: &Question) -> String {
             "Which diagnosis of an encounter was hidden from the model. The answer is a \
                                       probability for each diagnosis that it knows."
                 .into()
+        }
+        Question::NextDiagnoses(next) => {
+            let which = match next {
+                Next::All => "",
+                Next::New => " that are in no visit that the model sees",
+            };
+            format!(
+                "Which diagnoses{which} the next visit of the patient has. The answer is a probability for each \
+                 diagnosis that the model knows."
+            )
         }
     }
 }

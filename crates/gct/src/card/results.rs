@@ -48,7 +48,7 @@ impl Facts<'_> {
     fn all_labels(&self) -> Series<'_> {
         let labels = self.run.settings().task.labels().len();
         let told = match self.run.settings().task {
-            Question::Edges | Question::HiddenDiagnosis => {
+            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {
                 let asked = self.evaluation.encounters;
                 (!self.is_few(asked)).then_some([asked, 0])
             }
@@ -111,6 +111,7 @@ impl Facts<'_> {
         let names = match self.run.settings().task {
             Question::Edges | Question::Labels(_) => &["aucpr", "auroc"][..],
             Question::HiddenDiagnosis => &["accuracy"],
+            Question::NextDiagnoses(_) => &["recall@20", "aucpr"],
         };
         let of_series = |series: &Series<'_>| {
             let of = |name: &&str| {
@@ -380,7 +381,7 @@ fn subgroup_table(series: &Series<'_>, groups: &[Subgroup]) -> Vec<Item> {
 
 /// Metrics that a card gives of subgroups. Accuracy would be a count.
 fn is_of_subgroups(name: &str) -> bool {
-    is_ranked(name) || ["log_loss", "calibration_slope", "calibration_intercept"].contains(&name)
+    is_ranked(name) || ["recall@20", "log_loss", "calibration_slope", "calibration_intercept"].contains(&name)
 }
 
 /// Metrics whose difference from everybody else's is given.

@@ -17,7 +17,7 @@ use crate::job::Job;
 use crate::metric::{self, Aim, Bootstrap, Scores};
 use crate::model::{Frozen, normalized_adjacency};
 use crate::question::{Asked, Chosen, Question, Tally};
-pub use crate::question::{Counts, Decisions, Details, LabelScores, Subgroup};
+pub use crate::question::{CodeScores, Counts, Decisions, Details, LabelScores, Subgroup};
 use crate::record::Encounter;
 use crate::run::Run;
 use crate::sample::Sample;
@@ -52,7 +52,7 @@ pub struct Options {
     /// A table as CSV or Parquet, with a column `encounter_id` and a row per encounter.
     pub table: Option<PathBuf>,
     /// Subgroups of fewer encounters, subjects, positives or negatives are not told, unless it is none; nor
-    /// are those that would give them by subtraction.
+    /// are those that would give them by subtraction, nor diagnoses of the next visit one by one.
     pub min_cell: u64,
 }
 
@@ -71,7 +71,7 @@ impl Options {
         }
         self.at.iter().try_for_each(Aim::check)?;
         match (question, self.at.first()) {
-            (Question::Edges | Question::HiddenDiagnosis, Some(aim)) => {
+            (Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_), Some(aim)) => {
                 Err(Error::setting("at", aim, "nothing: thresholds are for runs that predict labels"))
             }
             (Question::Labels(_), _) | (_, None) => Ok(()),
@@ -190,12 +190,12 @@ impl Run {
         predictor.check_words(encounters)?;
         let groups = Groups::new(&options, &self.vocabulary().context, &Job::silent())?;
         let chosen = choose(self, None, &predictor, &options.at, &Job::silent())?;
-        let samples = predictor.samples_of(encounters, |encounter| predictor.can_test(encounter));
+        let samples = predictor.samples_of(encounters, |encounter, next| predictor.can_test(encounter, next));
         let mut sums = Sums::new(predictor.question(), groups);
         sums.add(&predictor, &samples, &mut None)?;
         let left_out = (encounters.len() - samples.len()) as u64;
         let calibrated = self.calibration()?.map(Calibration::method);
-        let evaluation = sums.finish(predictor.question(), GIVEN, &options, &chosen)?;
+        let evaluation = sums.finish(self, GIVEN, &options, &chosen)?;
         Ok(Evaluation { left_out, calibrated, ..evaluation })
     }
 }
@@ -236,14 +236,14 @@ pub(crate) fn with(
     let left_out = in_rounds(
         &predictor,
         &mut reader,
-        |encounter| predictor.can_test(encounter),
+        |encounter, next| predictor.can_test(encounter, next),
         |samples| {
             sums.add(&predictor, samples, &mut observe)?;
             job.advance(sums.encounters)
         },
     )?;
     let overlap = reader.overlap()?;
-    let evaluation = sums.finish(question, which.name(), &options, &chosen)?;
+    let evaluation = sums.finish(run, which.name(), &options, &chosen)?;
     let calibrated = run.calibration()?.map(Calibration::method);
     Ok(Evaluation { left_out, unseen: reader.unseen(), overlap, calibrated, ..evaluation })
 }
@@ -271,7 +271,7 @@ fn choose(
     in_rounds(
         predictor,
         &mut reader,
-        |encounter| predictor.can_test(encounter),
+        |encounter, next| predictor.can_test(encounter, next),
         |samples| {
             let answers = predictor.answers(samples)?;
             samples.iter().zip(answers).for_each(|(sample, logits)| tally.add(sample, &logits));
@@ -318,16 +318,17 @@ impl Sums {
     /// If there was no encounter, or none is in a subgroup.
     fn finish(
         self,
-        question: &Question,
+        run: &Run,
         split: &'static str,
         options: &Options,
         chosen: &Chosen,
     ) -> Result<Evaluation> {
         if self.encounters == 0 {
-            return Err(question.no_answers(split));
+            return Err(run.settings().task.no_answers(split));
         }
         let Options { bootstrap, ref thresholds, min_cell, .. } = *options;
-        let asked = Asked { bootstrap, thresholds, chosen, min_cell };
+        let diagnoses = &run.vocabulary().diagnosis;
+        let asked = Asked { bootstrap, thresholds, chosen, min_cell, diagnoses };
         let (scores, details, labels) = self.tally.finish(&asked, &self.groups.by)?;
         Ok(Evaluation {
             split,
@@ -379,7 +380,7 @@ pub(crate) fn infer<'a>(
 /// known.
 pub(crate) fn validate(predictor: &Predictor<'_>, encounters: &[Encounter]) -> Result<Scores> {
     let mut tally = predictor.question().tally();
-    let samples = predictor.samples_of(encounters, |encounter| predictor.can_test(encounter));
+    let samples = predictor.samples_of(encounters, |encounter, next| predictor.can_test(encounter, next));
     for some in samples.chunks(predictor.at_once()) {
         for (sample, logits) in some.iter().zip(predictor.answers(some)?) {
             tally.add(sample, &logits);

@@ -113,7 +113,7 @@ fn ceiling(about: &About, question: &Question, metric: &str) -> Option<f64> {
         Question::Edges => ceiling.ceiling_joint.all_pairs,
         Question::Labels(Labels::DiagnosisTreatment) => ceiling.diagnosis_treatment?.areas,
         Question::Labels(Labels::Named(label)) if label == LATER => ceiling.later?.areas,
-        Question::Labels(_) | Question::HiddenDiagnosis => return None,
+        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => return None,
     };
     match metric {
         "aucpr" => areas.aucpr,
@@ -295,8 +295,8 @@ fn curves_name(experiment: &Experiment, task: &Question) -> String {
     let task = match task {
         Question::Labels(Labels::Named(label)) => format!("label-{}", file_name(label)),
         Question::Labels(Labels::Several(labels)) => format!("labels-{}", file_name(&labels.join(","))),
-        Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => {
-            task.to_string().replace('_', "-")
+        Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {
+            task.to_string().replace(['_', ':'], "-")
         }
     };
     format!("{}-{task}.svg", experiment.name)

@@ -63,7 +63,7 @@ impl Network {
             (false, true) => Err(Error::setting(
                 "head",
                 "edges",
-                "labels or hidden_diagnosis, because the data have no edges to learn from",
+                "labels, hidden_diagnosis or next_diagnoses, because the data have no edges to learn from",
             )),
             _ => Ok(()),
         }

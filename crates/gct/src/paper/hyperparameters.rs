@@ -62,7 +62,7 @@ const MORTALITY: Row = (
 );
 
 impl Hyperparameters {
-    /// Those of the paper. Other labels take those of readmission; GCN on eICU, which the paper does not
+    /// Those of the paper. Other labels, and diagnoses of the next visit, take those of readmission; GCN on eICU, which the paper does not
     /// have, takes GCN_P's; MiME takes Shallow's, and Logistic has none.
     pub fn of(question: &Question, model: &str, source: &str) -> Self {
         let (rates, mlp, post_mlp, regularization) = match question {
@@ -72,6 +72,7 @@ impl Hyperparameters {
             Question::Labels(Labels::Mortality) => MORTALITY,
             Question::HiddenDiagnosis if source == "eicu" => MASKED_DIAGNOSIS_EICU,
             Question::HiddenDiagnosis => MASKED_DIAGNOSIS,
+            Question::NextDiagnoses(_) => READMISSION,
         };
         let column = |model: &str| MODELS.iter().position(|name| *name == model);
         let mut index = column(model).or_else(|| column("shallow")).unwrap_or_default();

@@ -108,7 +108,7 @@ pub fn deletion(
     in_rounds(
         predictor,
         &mut reader,
-        |encounter| predictor.can_test(encounter),
+        |encounter, next| predictor.can_test(encounter, next),
         |samples| {
             for some in samples.chunks(LOOKED_AT) {
                 sums.add(&explainer, some, job.stop())?;
@@ -240,7 +240,7 @@ fn ranked_codes(
 /// attention.
 fn attention_of_answer(predictor: &Predictor<'_>, asked: &Asked<'_>) -> Option<Vec<f32>> {
     let node = match asked.statements[0] {
-        Statement::Label(_) => 0,
+        Statement::Label(_) | Statement::Next(_) => 0,
         Statement::Diagnosis(_) => hidden_node(&asked.sample)?,
         Statement::Pair(..) => return None,
     };

@@ -81,7 +81,7 @@ pub fn embed<'a>(
     embedded.check(&predictor)?;
     predictor.check_given(dataset)?;
     dataset.check_hashes(&job.inner(|_| None))?;
-    let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
+    let can_ask = |encounter: &Encounter, _: Option<&Encounter>| predictor.can_ask(encounter);
     let mut rows = 0;
     if is_npy(&out)? {
         // How many rows there are stands at the beginning of the file.
@@ -144,7 +144,7 @@ fn write<'a>(
     let mut written = Written::default();
     // So that there is a file even if there is no encounter.
     file.write(names(&[], are_new), std::iter::empty())?;
-    let can_ask = |encounter: &Encounter| predictor.can_ask(encounter);
+    let can_ask = |encounter: &Encounter, _: Option<&Encounter>| predictor.can_ask(encounter);
     written.left_out = in_rounds(predictor, encounters, can_ask, |samples| {
         let of = embedded.of(samples);
         let vectors = embedded.vectors(predictor, &of)?;

@@ -59,6 +59,8 @@ pub fn explain(
     predictor.check_given(dataset)?;
     let mut reader = Reader::new(run, dataset, which)?;
     let found = find(predictor, &mut reader, encounter, which.name(), job)?;
+    let next = predictor.next_of(&found.encounter, &mut reader)?;
+    let found = OwnedSample { next, ..found };
     explainer.explain_with(&predictor.sample_of(&found), paired, job.stop())
 }
 
@@ -104,7 +106,7 @@ fn find(
         if is_wanted {
             return match predictor.missing(&candidate) {
                 Some(missing) => Err(Error::CannotPredict { missing }),
-                None => Ok(OwnedSample { before, encounter: candidate }),
+                None => Ok(OwnedSample { before, ..candidate.into() }),
             };
         }
         before.extend(predictor.sees_history().then_some(candidate));

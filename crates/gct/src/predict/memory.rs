@@ -19,10 +19,9 @@ impl Run {
         let predictor = Predictor::of_run(self)?;
         predictor.check(encounters)?;
         let mut predictions = Vec::with_capacity(encounters.len());
-        for some in encounters.chunks(predictor.at_once()) {
-            let samples = predictor.samples(some);
-            let logits = predictor.answers(&samples)?;
-            let told = samples.iter().zip(&logits);
+        for some in predictor.samples(encounters).chunks(predictor.at_once()) {
+            let logits = predictor.answers(some)?;
+            let told = some.iter().zip(&logits);
             predictions.extend(told.map(|(sample, logits)| predictor.question().prediction(sample, logits)));
         }
         Ok(predictions)

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | labels | encounter and label | `label`, `boolean_value`, `predicted_boolean_value`, `predicted_boolean_probability` |
 //! | `masked_diagnosis` | encounter and guess | `hidden_diagnosis`, `rank`, `predicted_diagnosis`, `probability` |
+//! | `next_diagnoses` | encounter and diagnosis | `rank`, `predicted_diagnosis`, `probability`, `boolean_value` |
 //! | `graph_reconstruction` | encounter and pair | `cause_kind`, `cause`, `effect_kind`, `effect`, `boolean_value`, `probability` |
 //!
 //! If reasons are wanted, each row has a column `why` as well: a list of the codes that change it most when
@@ -114,7 +115,7 @@ fn write(
     written.left_out = in_rounds(
         predictor,
         encounters,
-        |encounter| predictor.can_ask(encounter) && is_complete(encounter),
+        |encounter, _| predictor.can_ask(encounter) && is_complete(encounter),
         |samples| {
             let answers = predictor.answers(samples)?;
             for (sample, logits) in samples.iter().zip(&answers) {

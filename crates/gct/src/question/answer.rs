@@ -22,6 +22,8 @@ pub(crate) enum Statement {
     Label(usize),
     /// The diagnosis of this id is the hidden one.
     Diagnosis(usize),
+    /// The diagnosis of this id is in the next visit.
+    Next(usize),
     /// These two nodes are connected; the first is nearer to the visit.
     Pair(usize, usize),
 }
@@ -40,6 +42,13 @@ pub enum Prediction {
         /// The one that was.
         hidden: u32,
         /// All diagnoses with their probabilities, the most probable first.
+        ranked: Vec<(u32, f64)>,
+    },
+    /// Which diagnoses the next visit has.
+    NextDiagnoses {
+        /// Those that it has, where it is known.
+        truth: Option<Vec<u32>>,
+        /// All that are asked for, with their probabilities, the most probable first.
         ranked: Vec<(u32, f64)>,
     },
 }

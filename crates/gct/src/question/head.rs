@@ -35,6 +35,8 @@ pub enum HeadConfig {
     /// Which diagnosis is hidden, from its node; from the visit for Shallow and Deep, whose nodes do not see
     /// each other.
     HiddenDiagnosis,
+    /// Which diagnoses the next visit has: a label for each of the vocabulary.
+    NextDiagnoses,
 }
 
 /// More labels than anybody has.
@@ -67,7 +69,10 @@ impl HeadConfig {
     pub(crate) fn labels(&self) -> usize {
         match self {
             HeadConfig::Labels { count } => *count,
-            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis => 0,
+            HeadConfig::Edges { .. }
+            | HeadConfig::RawEdges
+            | HeadConfig::HiddenDiagnosis
+            | HeadConfig::NextDiagnoses => 0,
         }
     }
 
@@ -77,7 +82,10 @@ impl HeadConfig {
     /// The first thing found.
     pub(crate) fn check(&self, backbone: Backbone) -> Result<()> {
         match self {
-            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis
+            HeadConfig::Edges { .. }
+            | HeadConfig::RawEdges
+            | HeadConfig::HiddenDiagnosis
+            | HeadConfig::NextDiagnoses
                 if backbone.sums_logits =>
             {
                 Err(Error::setting(
@@ -97,7 +105,10 @@ impl HeadConfig {
                 Err(Error::setting("head.initial_bias", initial_bias, "a number"))
             }
             HeadConfig::Labels { count } => labels::check(*count),
-            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis => Ok(()),
+            HeadConfig::Edges { .. }
+            | HeadConfig::RawEdges
+            | HeadConfig::HiddenDiagnosis
+            | HeadConfig::NextDiagnoses => Ok(()),
         }
     }
 }
@@ -107,7 +118,7 @@ impl HeadConfig {
 pub(crate) enum Head {
     /// Scale and bias, if inner products have them.
     Edges(Option<DecoderParameters>),
-    /// Logits from the visit.
+    /// Logits from the visit: of labels, or of the diagnoses of the next visit.
     Labels {
         /// How many.
         count: usize,
@@ -136,6 +147,8 @@ impl Head {
     ) -> Result<Self> {
         head.check(backbone)?;
         let (width, diagnoses) = (backbone.width, rows.codes(CodeKind::Diagnosis));
+        let without_diagnoses =
+            |head: &str| Err(Error::setting("head", head, "labels or edges, because there are no diagnoses"));
         match head {
             HeadConfig::Edges { initial_bias, kinds } => {
                 let scale = parameters.vector("head.scale", 1, 1.0 / (width as f64).sqrt());
@@ -148,14 +161,15 @@ impl Head {
                 let output = (!backbone.sums_logits).then(|| Output::new("head", width, *count, parameters));
                 Ok(Head::Labels { count: *count, output })
             }
-            HeadConfig::HiddenDiagnosis if diagnoses == 0 => Err(Error::setting(
-                "head",
-                "hidden_diagnosis",
-                "labels or edges, because there are no diagnoses",
-            )),
+            HeadConfig::HiddenDiagnosis if diagnoses == 0 => without_diagnoses("hidden_diagnosis"),
+            HeadConfig::NextDiagnoses if diagnoses == 0 => without_diagnoses("next_diagnoses"),
             HeadConfig::HiddenDiagnosis => Ok(Head::HiddenDiagnosis {
                 output: Output::new("head", width, diagnoses, parameters),
                 from_visit: !backbone.nodes_see_others,
+            }),
+            HeadConfig::NextDiagnoses => Ok(Head::Labels {
+                count: diagnoses,
+                output: Some(Output::new("head", width, diagnoses, parameters)),
             }),
         }
     }

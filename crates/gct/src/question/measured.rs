@@ -2,13 +2,16 @@
 
 use serde::Serialize;
 
+use super::next_diagnoses::CodeScores;
 use super::subgroups::Subgroup;
 use crate::metric::{Aim, Bootstrap, Calibration, Draws, NetBenefit, OperatingPoint, Scores, Sorted};
+use crate::record::Code;
 
 /// How much was predicted, and how much of it was true.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// Predictions that were compared with the truth: of labels, of pairs of nodes, of hidden diagnoses.
+    /// Predictions that were compared with the truth: of labels, of pairs of nodes, of hidden diagnoses, of
+    /// each diagnosis in the next visit.
     pub predictions: u64,
     /// Whose encounters they are about.
     pub subjects: u64,
@@ -21,10 +24,13 @@ pub struct Counts {
 
 impl Counts {
     pub(super) fn of(sorted: &Sorted) -> Self {
-        let (predictions, positives) = (sorted.len() as u64, sorted.positives());
+        Counts::new(sorted.len() as u64, sorted.subjects().len(), sorted.positives())
+    }
+
+    pub(super) fn new(predictions: u64, subjects: usize, positives: u64) -> Self {
         Counts {
             predictions,
-            subjects: sorted.subjects().len() as u64,
+            subjects: subjects as u64,
             positives: Some(positives),
             prevalence: (predictions > 0).then(|| positives as f64 / predictions as f64),
         }
@@ -40,6 +46,9 @@ pub struct Details {
     /// What probabilities are good for, of labels.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
+    /// The most frequent diagnoses of next visits, one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<CodeScores>,
     /// The same for subgroups, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subgroups: Vec<Subgroup>,
@@ -75,8 +84,10 @@ pub(crate) struct Asked<'a> {
     pub(crate) bootstrap: Bootstrap,
     pub(crate) thresholds: &'a [f64],
     pub(crate) chosen: &'a Chosen,
-    /// Subgroups of fewer are not told.
+    /// Subgroups and diagnoses of fewer are not told.
     pub(crate) min_cell: u64,
+    /// The diagnoses that the run knows.
+    pub(crate) diagnoses: &'a [Code],
 }
 
 impl Asked<'_> {

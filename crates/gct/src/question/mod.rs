@@ -6,10 +6,11 @@
 //! | `Question::Edges` | `graph_reconstruction` | which pairs of nodes are connected | inner products | binary cross entropy over all ordered pairs | AUCPR |
 //! | `Question::Labels` | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME`, `labels:NAME,NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
 //! | `Question::HiddenDiagnosis` | `masked_diagnosis` | which diagnosis is hidden | linear | cross entropy | accuracy |
+//! | `Question::NextDiagnoses` | `next_diagnoses`, `next_diagnoses:new` | diagnoses of the next visit | linear | binary cross entropy over all diagnoses | recall@20 |
 //!
 //! Encounters have the labels of the question, in its order, and no others. Where none of them is known, or
-//! no edge, there is no answer to learn from or to compare with, and the encounter is left out. With several
-//! labels, metrics are over all of them together.
+//! no edge, or no next visit, there is no answer to learn from or to compare with, and the encounter is left
+//! out. With several labels, metrics are over all of them together.
 //!
 //! No `match` on a question has a wildcard arm, in this crate or in another (`cargo xtask tidy`): the
 //! compiler leads whoever adds one to every place that must know it.
@@ -19,9 +20,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::batch::Example;
 use crate::dataset;
 use crate::error::{Error, Result};
 use crate::graph;
+use crate::history::History;
 use crate::metric;
 use crate::overrides;
 use crate::record::{Encounter, Vocabulary};
@@ -33,6 +36,7 @@ mod head;
 mod hidden_diagnosis;
 mod labels;
 mod measured;
+mod next_diagnoses;
 mod subgroups;
 mod table;
 mod tally;
@@ -45,6 +49,7 @@ pub use hidden_diagnosis::Hide;
 pub use labels::Labels;
 pub(crate) use measured::{Asked, Chosen};
 pub use measured::{Counts, Decisions, Details, LabelScores};
+pub use next_diagnoses::{CodeScores, Next};
 pub use subgroups::Subgroup;
 pub(crate) use subgroups::{By, NOT_RECORDED, gaps};
 pub(crate) use table::Table;
@@ -75,6 +80,8 @@ pub enum Question {
     Labels(Labels),
     /// Which diagnosis is hidden.
     HiddenDiagnosis,
+    /// Which diagnoses the next visit has.
+    NextDiagnoses(Next),
 }
 
 const GRAPH_RECONSTRUCTION: &str = "graph_reconstruction";
@@ -93,6 +100,14 @@ impl Question {
         labels::MORTALITY,
     ];
 
+    /// The names of the tasks about the next visit, which the paper does not have.
+    pub const NEXT_NAMES: [&str; 2] = [next_diagnoses::NEXT_DIAGNOSES, next_diagnoses::NEW_DIAGNOSES];
+
+    /// The names of all tasks but those about labels of any name.
+    fn tasks() -> impl Iterator<Item = &'static str> {
+        Question::NAMES.into_iter().chain(Question::NEXT_NAMES)
+    }
+
     /// The question of this name, or whether the label of this name is true, if the dataset has it.
     ///
     /// # Errors
@@ -100,7 +115,7 @@ impl Question {
     pub fn named(name: &str, labels: &[String]) -> Result<Self> {
         let label = |label: &str| Question::Labels(Labels::Named(label.into()));
         // A label in the same letters comes before a task in other letters.
-        if !Question::NAMES.contains(&name) && labels.iter().any(|label| label == name) {
+        if !Question::tasks().any(|task| task == name) && labels.iter().any(|label| label == name) {
             return Ok(label(name));
         }
         let alike: Vec<&String> = labels.iter().filter(|label| label.eq_ignore_ascii_case(name)).collect();
@@ -120,9 +135,11 @@ impl Question {
         match self {
             Question::Labels(Labels::Named(label)) => format!("label {label}"),
             Question::Labels(Labels::Several(labels)) => format!("labels {}", labels.join(", ")),
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => {
-                self.to_string().replace('_', " ")
-            }
+            Question::NextDiagnoses(Next::New) => "new diagnoses of the next visit".into(),
+            Question::Edges
+            | Question::Labels(_)
+            | Question::HiddenDiagnosis
+            | Question::NextDiagnoses(Next::All) => self.to_string().replace('_', " "),
         }
     }
 
@@ -132,6 +149,8 @@ impl Question {
             Question::Edges => GRAPH_RECONSTRUCTION,
             Question::Labels(_) => "labels",
             Question::HiddenDiagnosis => MASKED_DIAGNOSIS,
+            Question::NextDiagnoses(Next::All) => next_diagnoses::NEXT_DIAGNOSES,
+            Question::NextDiagnoses(Next::New) => next_diagnoses::NEW_DIAGNOSES,
         }
     }
 
@@ -141,6 +160,7 @@ impl Question {
             Question::Edges => "pairs",
             Question::Labels(_) => "labels",
             Question::HiddenDiagnosis => "diagnosis",
+            Question::NextDiagnoses(_) => "next",
         }
     }
 
@@ -148,7 +168,7 @@ impl Question {
     pub fn labels(&self) -> Vec<String> {
         match self {
             Question::Labels(labels) => labels.names(),
-            Question::Edges | Question::HiddenDiagnosis => Vec::new(),
+            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => Vec::new(),
         }
     }
 
@@ -173,15 +193,17 @@ impl Question {
             Question::Edges => "known edges",
             Question::Labels(_) => "a known label",
             Question::HiddenDiagnosis => "a diagnosis",
+            Question::NextDiagnoses(_) => "a next visit of the same patient",
         }
     }
 
-    /// Whether the true answer for an encounter is known.
-    pub fn has_answer(&self, encounter: &Encounter) -> bool {
+    /// Whether the true answer for an encounter is known, of which this is the next one of the subject.
+    pub fn has_answer(&self, encounter: &Encounter, next: Option<&Encounter>) -> bool {
         match self {
             Question::Edges => encounter.edges.is_some(),
             Question::Labels(_) => encounter.labels.iter().any(Option::is_some),
             Question::HiddenDiagnosis => !encounter.codes.diagnosis.is_empty(),
+            Question::NextDiagnoses(_) => next.is_some(),
         }
     }
 
@@ -190,7 +212,7 @@ impl Question {
         match self {
             Question::Edges => dataset.with_edges > 0,
             Question::Labels(labels) => labels.names().iter().any(|label| dataset.labels.contains(label)),
-            Question::HiddenDiagnosis => true,
+            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => true,
         }
     }
 
@@ -198,8 +220,31 @@ impl Question {
     pub(crate) fn reads_edges(&self) -> bool {
         match self {
             Question::Edges => true,
-            Question::Labels(_) | Question::HiddenDiagnosis => false,
+            Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => false,
         }
+    }
+
+    /// Whether it is about the next encounter of the subject.
+    pub(crate) fn is_about_next(&self) -> bool {
+        match self {
+            Question::NextDiagnoses(_) => true,
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => false,
+        }
+    }
+
+    /// Whether the other encounters of a subject must be at hand to ask about one.
+    pub(crate) fn needs_subject(&self, history: &History) -> bool {
+        self.is_about_next() || !history.is_none()
+    }
+
+    /// The next encounter after one of a subject, if the question is about it.
+    pub(crate) fn next<'a>(
+        &self,
+        encounter: &Encounter,
+        after: &'a [Encounter],
+        history: &History,
+    ) -> Option<&'a Encounter> {
+        self.is_about_next().then(|| history.next(encounter, after)).flatten()
     }
 
     /// The error for encounters of which none has an answer.
@@ -211,7 +256,10 @@ impl Question {
     pub(crate) fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
         match self {
             Question::HiddenDiagnosis if encounter.codes.diagnosis.is_empty() => Some("diagnosis"),
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => None,
+            Question::Edges
+            | Question::Labels(_)
+            | Question::HiddenDiagnosis
+            | Question::NextDiagnoses(_) => None,
         }
     }
 
@@ -222,8 +270,30 @@ impl Question {
     pub fn sample<'a>(&self, encounter: &'a Encounter, hide: Hide) -> Sample<'a> {
         let sample = Sample::of(encounter);
         match self {
-            Question::Edges | Question::Labels(_) => sample,
+            Question::Edges | Question::Labels(_) | Question::NextDiagnoses(_) => sample,
             Question::HiddenDiagnosis => sample.hiding(hide.position(encounter)),
+        }
+    }
+
+    /// The same of one of a subject's encounters, which are in the order of a dataset: with those before it
+    /// that are seen, and the next one as the truth if that is what is asked for.
+    pub(crate) fn sample_among<'a>(
+        &self,
+        subject: &'a [Encounter],
+        at: usize,
+        history: &History,
+        hide: Hide,
+    ) -> Sample<'a> {
+        let (encounter, after) = (&subject[at], &subject[at + 1..]);
+        let sample = self.sample(encounter, hide).with_history(&subject[..at], history.window());
+        sample.with_next(self.next(encounter, after, history))
+    }
+
+    /// The example of a sample with what it is to learn, for a vocabulary of so many diagnoses.
+    pub(crate) fn with_targets(&self, example: Example, sample: &Sample<'_>, diagnoses: usize) -> Example {
+        match self {
+            Question::NextDiagnoses(next) => example.with_labels(next.targets(sample, diagnoses)),
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => example,
         }
     }
 
@@ -233,6 +303,7 @@ impl Question {
             Question::Edges => edges::HEAD,
             Question::Labels(labels) => HeadConfig::Labels { count: labels.names().len() },
             Question::HiddenDiagnosis => HeadConfig::HiddenDiagnosis,
+            Question::NextDiagnoses(_) => HeadConfig::NextDiagnoses,
         }
     }
 
@@ -247,6 +318,7 @@ impl Question {
             }
             Question::Labels(_) => (*head == self.head(), "labels, one for each label of the task"),
             Question::HiddenDiagnosis => (*head == self.head(), "hidden_diagnosis"),
+            Question::NextDiagnoses(_) => (*head == self.head(), "next_diagnoses"),
         };
         if fits {
             return Ok(());
@@ -257,13 +329,21 @@ impl Question {
     /// Refuses label smoothing where there is nothing to smooth.
     ///
     /// # Errors
-    /// If the targets are edges, most of which are absent: smoothing would turn every absent one into some.
+    /// If the targets are edges or diagnoses, most of which are absent: smoothing would turn every absent one
+    /// into some.
     pub(crate) fn check_smoothing(&self, smoothing: f64) -> Result<()> {
         match self {
             Question::Edges if smoothing > 0.0 => {
                 Err(Error::setting("label_smoothing", smoothing, "0 in this task, whose targets are edges"))
             }
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => Ok(()),
+            Question::NextDiagnoses(_) if smoothing > 0.0 => {
+                let allowed = "0 in this task, in which most of many diagnoses are absent";
+                Err(Error::setting("label_smoothing", smoothing, allowed))
+            }
+            Question::Edges
+            | Question::Labels(_)
+            | Question::HiddenDiagnosis
+            | Question::NextDiagnoses(_) => Ok(()),
         }
     }
 
@@ -272,7 +352,7 @@ impl Question {
         match self {
             Question::Edges => 1,
             Question::Labels(labels) => labels.names().len(),
-            Question::HiddenDiagnosis => diagnoses,
+            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => diagnoses,
         }
     }
 
@@ -281,6 +361,7 @@ impl Question {
         match self {
             Question::Edges | Question::Labels(_) => "aucpr",
             Question::HiddenDiagnosis => "accuracy",
+            Question::NextDiagnoses(_) => next_diagnoses::CHOSEN_BY,
         }
     }
 
@@ -289,14 +370,14 @@ impl Question {
         match self {
             Question::Edges => vec!["all pairs".into()],
             Question::Labels(labels) => labels.names(),
-            Question::HiddenDiagnosis => Vec::new(),
+            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => Vec::new(),
         }
     }
 
     /// Whether a sample has one prediction of each series, so that their numbers are numbers of encounters.
     pub(crate) fn counts_encounters(&self) -> bool {
         match self {
-            Question::Labels(_) | Question::HiddenDiagnosis => true,
+            Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => true,
             Question::Edges => false,
         }
     }
@@ -305,12 +386,12 @@ impl Question {
     pub(crate) fn risk(&self, logits: &[f32]) -> Option<f32> {
         match self {
             Question::Labels(_) => logits.iter().copied().reduce(f32::max),
-            Question::Edges | Question::HiddenDiagnosis => None,
+            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => None,
         }
     }
 
     /// Calls `each` with every yes-or-no prediction of a sample whose truth is known: its series, its logit,
-    /// and the truth.
+    /// and the truth. Diagnoses of the next visit are no series: they are ranked.
     pub(crate) fn each_outcome(
         &self,
         sample: &Sample<'_>,
@@ -320,7 +401,7 @@ impl Question {
         match self {
             Question::Edges => edges::each_outcome(sample, logits, |logit, truth| each(0, logit, truth)),
             Question::Labels(_) => labels::each_outcome(sample, logits, each),
-            Question::HiddenDiagnosis => {}
+            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {}
         }
     }
 
@@ -336,6 +417,7 @@ impl Question {
                 (count > 0).then(|| sum / f64::from(count))
             }
             Question::HiddenDiagnosis => hidden_diagnosis::loss(sample, logits),
+            Question::NextDiagnoses(next) => next.loss(sample, logits),
         }
     }
 
@@ -361,6 +443,7 @@ impl Question {
             Question::Edges => edges::answers(sample, logits, vocabulary, pairs),
             Question::Labels(labels) => labels::answers(labels, sample, logits),
             Question::HiddenDiagnosis => hidden_diagnosis::answers(sample, logits, vocabulary),
+            Question::NextDiagnoses(next) => next.answers(sample, logits, vocabulary),
         }
     }
 
@@ -370,6 +453,7 @@ impl Question {
             Question::Edges => edges::statements(sample, logits, pairs),
             Question::Labels(_) => labels::statements(logits),
             Question::HiddenDiagnosis => hidden_diagnosis::statements(sample, logits),
+            Question::NextDiagnoses(next) => next.statements(sample, logits),
         }
     }
 
@@ -379,6 +463,7 @@ impl Question {
             Question::Edges => Prediction::Edges(edges::links(sample, logits)),
             Question::Labels(_) => Prediction::Labels(labels::probabilities(logits)),
             Question::HiddenDiagnosis => hidden_diagnosis::prediction(sample, logits),
+            Question::NextDiagnoses(next) => next.prediction(sample, logits),
         }
     }
 
@@ -387,7 +472,7 @@ impl Question {
     pub(crate) fn edge_probabilities(&self, nodes: usize, logits: &[f32]) -> Option<Vec<f32>> {
         match self {
             Question::Edges => Some(edges::probabilities(nodes, logits)),
-            Question::Labels(_) | Question::HiddenDiagnosis => None,
+            Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => None,
         }
     }
 }
@@ -396,7 +481,7 @@ impl Statement {
     /// The log-odds of the statement by the logits of an encounter of so many nodes.
     pub(crate) fn log_odds(self, nodes: usize, logits: &[f32]) -> f64 {
         match self {
-            Statement::Label(label) => f64::from(logits[label]),
+            Statement::Label(label) | Statement::Next(label) => f64::from(logits[label]),
             Statement::Diagnosis(id) => answer::class_log_odds(logits, id),
             Statement::Pair(from, to) => edges::log_odds(nodes, logits, (from, to)),
         }
@@ -405,7 +490,7 @@ impl Statement {
     /// The same statement about an encounter without some nodes; `None` if it is about one of them.
     pub(crate) fn without(self, left_out: &[usize]) -> Option<Statement> {
         match self {
-            Statement::Label(_) | Statement::Diagnosis(_) => Some(self),
+            Statement::Label(_) | Statement::Diagnosis(_) | Statement::Next(_) => Some(self),
             Statement::Pair(from, to) => {
                 let ends = [from, to].map(|node| graph::node_without(node, left_out));
                 Some(Statement::Pair(ends[0]?, ends[1]?))
@@ -419,7 +504,7 @@ impl fmt::Display for Question {
         match self {
             Question::Edges => f.write_str(GRAPH_RECONSTRUCTION),
             Question::Labels(labels) => labels.fmt(f),
-            Question::HiddenDiagnosis => f.write_str(MASKED_DIAGNOSIS),
+            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => f.write_str(self.kind()),
         }
     }
 }
@@ -434,13 +519,15 @@ impl FromStr for Question {
         if let Some(list) = name.strip_prefix("labels:") {
             return Labels::of_list(list).map(Question::Labels);
         }
-        let known: Vec<&str> = Question::NAMES.into_iter().chain([ANY_LABEL]).collect();
+        let known: Vec<&str> = Question::tasks().chain([ANY_LABEL]).collect();
         Ok(match overrides::canonical("task", name, &known)? {
             GRAPH_RECONSTRUCTION => Question::Edges,
             labels::DIAGNOSIS_TREATMENT => Question::Labels(Labels::DiagnosisTreatment),
             MASKED_DIAGNOSIS => Question::HiddenDiagnosis,
             labels::READMISSION => Question::Labels(Labels::Readmission),
             labels::MORTALITY => Question::Labels(Labels::Mortality),
+            next_diagnoses::NEXT_DIAGNOSES => Question::NextDiagnoses(Next::All),
+            next_diagnoses::NEW_DIAGNOSES => Question::NextDiagnoses(Next::New),
             name => unreachable!("{name} is among the names and is no task"),
         })
     }
@@ -471,7 +558,7 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written_alike() {
-        for name in Question::NAMES.into_iter().chain(["label:died", "label:label:x"]) {
+        for name in Question::tasks().chain(["label:died", "label:label:x"]) {
             assert_eq!(name.parse::<Question>().unwrap().to_string(), name);
         }
         let error = "readmision".parse::<Question>().unwrap_err().to_string();
@@ -525,7 +612,7 @@ mod tests {
         assert_eq!(named("DIED").unwrap(), "label:died");
         let error = named("dead").unwrap_err().to_string();
         assert!(error.starts_with("unknown task `dead`; known: graph_reconstruction"), "{error}");
-        assert!(error.ends_with("mortality, label:died, label:mortality, label:Readmission"), "{error}");
+        assert!(error.ends_with("new, label:died, label:mortality, label:Readmission"), "{error}");
     }
 
     #[test]
@@ -548,11 +635,15 @@ mod tests {
             labels: labels.to_vec(),
             ..Encounter::new(PerKind::default())
         };
-        assert!(!Question::Edges.has_answer(&encounter(&[])), "no edges");
-        assert!(!Question::HiddenDiagnosis.has_answer(&encounter(&[])), "no diagnosis");
-        assert!(!label("x").has_answer(&encounter(&[None])), "unknown");
-        assert!(label("x").has_answer(&encounter(&[Some(false)])));
+        let has_answer = |question: &Question, encounter: &Encounter| question.has_answer(encounter, None);
+        assert!(!has_answer(&Question::Edges, &encounter(&[])), "no edges");
+        assert!(!has_answer(&Question::HiddenDiagnosis, &encounter(&[])), "no diagnosis");
+        assert!(!has_answer(&label("x"), &encounter(&[None])), "unknown");
+        assert!(has_answer(&label("x"), &encounter(&[Some(false)])));
+        let next = Question::NextDiagnoses(Next::All);
+        assert!(!has_answer(&next, &encounter(&[])), "no next visit");
+        assert!(next.has_answer(&encounter(&[]), Some(&encounter(&[]))), "one without diagnoses is known");
         let both = Question::Labels(Labels::DiagnosisTreatment);
-        assert!(both.has_answer(&encounter(&[None, Some(true)])), "one of two is known");
+        assert!(has_answer(&both, &encounter(&[None, Some(true)])), "one of two is known");
     }
 }

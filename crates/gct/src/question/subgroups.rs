@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::measured::{Asked, Counts};
 use super::tally::Binary;
-use super::{Question, hidden_diagnosis};
+use super::{Question, hidden_diagnosis, next_diagnoses};
 use crate::error::{Error, Result};
 use crate::metric::{Draws, OperatingPoint, Replicated, Scores, Sorted};
 
@@ -68,14 +68,15 @@ pub(crate) fn gaps<S: Serializer>(gaps: &Scores, serializer: S) -> Result<S::Ok,
 #[derive(Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// Of each encounter: its subject, its group by each way to group and, of a guess, the loss.
+    /// Of each encounter: its subject, its group by each way to group, and what metrics are the means of: the
+    /// loss of a guess, a number for each mean of the next visit.
     subjects: Vec<u32>,
     groups: Vec<u32>,
-    losses: Vec<f64>,
+    numbers: Vec<f64>,
 }
 
-/// A logit and the truth; of a guess, whether it is right. In 12 bytes: graph reconstruction has hundreds of
-/// each encounter.
+/// A logit and the truth; of a guess, whether it is right; of the next visit, the index of a number as the
+/// series. In 12 bytes: graph reconstruction has hundreds of each encounter.
 #[derive(Clone, Copy)]
 struct Row {
     logit: f32,
@@ -104,7 +105,22 @@ impl Rows {
     /// Adds the one guess about the last encounter.
     pub(super) fn add_guess(&mut self, loss: f64, is_right: bool) {
         self.add(0, f32::NAN, is_right);
-        self.losses.extend((!self.subjects.is_empty()).then_some(loss));
+        self.numbers.extend((!self.subjects.is_empty()).then_some(loss));
+    }
+
+    /// Adds what the means over next visits are of, for the last encounter.
+    pub(super) fn add_next(&mut self, numbers: [Option<f64>; next_diagnoses::MEANS.len()]) {
+        let defined = (0..numbers.len()).filter(|series| numbers[*series].is_some());
+        defined.for_each(|series| self.add(series, f32::NAN, true));
+        if !self.subjects.is_empty() {
+            self.numbers.extend(numbers.map(|number| number.unwrap_or(f64::NAN)));
+        }
+    }
+
+    /// The number of the mean that a row is for.
+    fn number(&self, row: &Row) -> f64 {
+        let each = self.numbers.len() / self.subjects.len();
+        self.numbers[row.encounter as usize * each + usize::from(row.series)]
     }
 
     /// The subgroups over all series, then over each where there are several.
@@ -153,7 +169,7 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
     fn are_labels(&self) -> bool {
         match self.question {
             Question::Labels(_) => true,
-            Question::Edges | Question::HiddenDiagnosis => false,
+            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => false,
         }
     }
 
@@ -258,6 +274,10 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
             Question::HiddenDiagnosis => {
                 Counts { predictions: self.rows_of(group, series).count() as u64, ..Counts::default() }
             }
+            // Of each encounter one: its diagnoses together.
+            Question::NextDiagnoses(_) => {
+                Counts { predictions: self.encounters(group, series), ..Counts::default() }
+            }
         }
     }
 
@@ -276,9 +296,13 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
             }
             Question::HiddenDiagnosis => {
                 let mut guesses = hidden_diagnosis::Tally::default();
-                let loss = |row: &Row| self.rows.losses[row.encounter as usize];
-                rows.for_each(|row| guesses.add(row.truth, loss(row), subject(row)));
+                rows.for_each(|row| guesses.add(row.truth, self.rows.number(row), subject(row)));
                 (guesses.replicated(draws), Sorted::default())
+            }
+            Question::NextDiagnoses(_) => {
+                let mut numbers = next_diagnoses::Numbers::default();
+                rows.for_each(|row| numbers.add(row.series.into(), self.rows.number(row), subject(row)));
+                (numbers.replicated(draws), Sorted::default())
             }
         }
     }

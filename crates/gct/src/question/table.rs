@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 
-use super::{Question, Statement, edges, hidden_diagnosis, labels};
+use super::{Question, Statement, edges, hidden_diagnosis, labels, next_diagnoses};
 use crate::error::{Error, Result};
 use crate::record::Vocabulary;
 use crate::sample::Sample;
@@ -15,7 +15,7 @@ use crate::sample::Sample;
 pub struct TableOptions {
     /// The probability above which a label is predicted.
     pub threshold: f64,
-    /// How many diagnoses are guessed.
+    /// How many diagnoses are guessed, or are told of the next visit.
     pub top: usize,
     /// The least probability of a pair that is written.
     pub min_probability: f64,
@@ -91,6 +91,7 @@ pub(crate) enum Table<'a> {
     Edges(edges::Table<'a>),
     Labels(labels::Table),
     HiddenDiagnosis(hidden_diagnosis::Table<'a>),
+    NextDiagnoses(next_diagnoses::Table<'a>),
 }
 
 impl<'a> Table<'a> {
@@ -100,6 +101,9 @@ impl<'a> Table<'a> {
             Question::Labels(labels) => Table::Labels(labels::Table::new(labels, options)),
             Question::HiddenDiagnosis => {
                 Table::HiddenDiagnosis(hidden_diagnosis::Table::new(vocabulary, options))
+            }
+            Question::NextDiagnoses(next) => {
+                Table::NextDiagnoses(next_diagnoses::Table::new(*next, vocabulary, options))
             }
         }
     }
@@ -113,6 +117,7 @@ impl<'a> Table<'a> {
             Table::Edges(table) => table.add(sample, logits),
             Table::Labels(table) => table.add(sample, logits)?,
             Table::HiddenDiagnosis(table) => table.add(sample, logits),
+            Table::NextDiagnoses(table) => table.add(sample, logits),
         }
         Ok(())
     }
@@ -123,6 +128,7 @@ impl<'a> Table<'a> {
             Table::Edges(table) => table.statements(sample, logits),
             Table::Labels(table) => table.statements(sample, logits),
             Table::HiddenDiagnosis(table) => table.statements(logits),
+            Table::NextDiagnoses(table) => table.statements(sample, logits),
         }
     }
 
@@ -132,6 +138,7 @@ impl<'a> Table<'a> {
             Table::Edges(table) => table.take(),
             Table::Labels(table) => table.take(),
             Table::HiddenDiagnosis(table) => table.take(),
+            Table::NextDiagnoses(table) => table.take(),
         };
         RecordBatch::try_from_iter_with_nullable(columns).expect("the columns of a table are of one length")
     }

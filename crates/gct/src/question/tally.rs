@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::measured::{Asked, Chosen, Counts, Decisions, Details, LabelScores};
 use super::subgroups::{By, Rows};
-use super::{Question, hidden_diagnosis};
+use super::{Question, hidden_diagnosis, next_diagnoses};
 use crate::error::{Error, Result};
 use crate::metric::{
     Aim, Bootstrap, Draws, Predictions, Replicated, Scored, Scores, Sorted, SubjectRanking,
@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     series: Vec<(String, Binary)>,
     /// Guesses of one class among many.
     guesses: hidden_diagnosis::Tally,
+    /// Diagnoses of next visits.
+    next: next_diagnoses::Tally,
     /// Every answer by itself, if there are subgroups.
     rows: Rows,
 }
@@ -88,6 +90,7 @@ impl Tally {
             all: Binary::default(),
             series: names.into_iter().map(|name| (name, Binary::default())).collect(),
             guesses: hidden_diagnosis::Tally::default(),
+            next: next_diagnoses::Tally::default(),
             rows: Rows::default(),
         }
     }
@@ -116,6 +119,11 @@ impl Tally {
                 let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
                 self.guesses.add(is_right, loss, subject);
                 self.rows.add_guess(loss, is_right);
+            }
+            Question::NextDiagnoses(next) => {
+                let outcome = next.outcome(sample, logits);
+                self.next.add(sample, logits, &outcome, subject);
+                self.rows.add_next(outcome.numbers);
             }
         }
     }
@@ -159,6 +167,10 @@ impl Tally {
                 let draws = Draws::new(bootstrap, everybody);
                 vec![Replicates { series: None, metrics: self.guesses.replicated(&draws), draws }]
             }
+            Question::NextDiagnoses(_) => {
+                let draws = Draws::new(bootstrap, everybody);
+                vec![Replicates { series: None, metrics: self.next.replicated(&draws), draws }]
+            }
         }
     }
 
@@ -167,6 +179,7 @@ impl Tally {
         match self.question {
             Question::Edges | Question::Labels(_) => self.all.scores(bootstrap).0,
             Question::HiddenDiagnosis => self.guesses.scores(bootstrap),
+            Question::NextDiagnoses(_) => self.next.scores(bootstrap),
         }
     }
 
@@ -181,6 +194,11 @@ impl Tally {
                 let (predictions, subjects) = (self.encounters, self.subjects.len() as u64);
                 let counts = Counts { predictions, subjects, ..Counts::default() };
                 (self.guesses.scores(&asked.bootstrap), Details { counts, ..Details::default() })
+            }
+            Question::NextDiagnoses(_) => {
+                let counts = Counts::new(self.next.predictions, self.subjects.len(), self.next.positives);
+                let codes = self.next.codes(asked.diagnoses, asked.min_cell);
+                (self.next.scores(&asked.bootstrap), Details { counts, codes, ..Details::default() })
             }
         };
         let label = |(at, (name, series)): (usize, (String, Binary))| {
@@ -238,5 +256,5 @@ fn of_binary(binary: Binary, question: &Question, asked: &Asked<'_>, series: usi
             net_benefit: sorted.net_benefit(&decision_thresholds()),
         }
     });
-    (scores, Details { counts, decisions, subgroups: Vec::new() })
+    (scores, Details { counts, decisions, ..Details::default() })
 }

@@ -403,7 +403,7 @@ fn ceiling(question: &Question, findings: &serde_json::Value) -> Vec<CeilingMetr
         Question::Edges => &findings["ceiling_joint"],
         Question::Labels(Labels::DiagnosisTreatment) => &findings["diagnosis_treatment"],
         Question::Labels(Labels::Named(label)) if label == LATER => &findings["later"],
-        Question::Labels(_) | Question::HiddenDiagnosis => return Vec::new(),
+        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => return Vec::new(),
     };
     let metric = |metric| Some(CeilingMetric { metric, value: round(of_task[metric].as_f64()?) });
     ["aucpr", "auroc"].into_iter().filter_map(metric).collect()

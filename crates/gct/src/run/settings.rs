@@ -167,6 +167,10 @@ impl Settings {
     /// Refuses history where it makes no sense.
     fn check_history(&self) -> Result<()> {
         self.history.check()?;
+        if let (Question::NextDiagnoses(_), split::By::Encounter) = (&self.task, self.split.by) {
+            let allowed = "subject or recorded in this task: the next visit could be of another part";
+            return Err(Error::setting("split.by", "encounter", allowed));
+        }
         if self.history.is_none() {
             return Ok(());
         }
@@ -177,10 +181,12 @@ impl Settings {
             (Question::Edges | Question::HiddenDiagnosis, _) => {
                 refused("none in this task, which is about codes of one encounter")
             }
-            (Question::Labels(_), split::By::Encounter) => {
+            (Question::Labels(_) | Question::NextDiagnoses(_), split::By::Encounter) => {
                 refused("none with a split by encounter: a history would show encounters of another part")
             }
-            (Question::Labels(_), split::By::Recorded | split::By::Subject) => Ok(()),
+            (Question::Labels(_) | Question::NextDiagnoses(_), split::By::Recorded | split::By::Subject) => {
+                Ok(())
+            }
         }
     }
 
@@ -275,12 +281,16 @@ mod tests {
 
     #[test]
     fn every_model_has_settings_for_every_task_that_it_can_learn() {
-        for name in Question::NAMES.into_iter().chain(["label:x", "labels:x,y"]) {
+        let names = Question::NAMES.into_iter().chain(Question::NEXT_NAMES);
+        for name in names.chain(["label:x", "labels:x,y"]) {
             for model in Config::NAMES {
                 let checked = settings(name.parse().unwrap(), model).check();
                 let can = match model {
                     "deep" | "mime" => name != "graph_reconstruction",
-                    "logistic" => !["graph_reconstruction", "masked_diagnosis"].contains(&name),
+                    "logistic" => {
+                        !["graph_reconstruction", "masked_diagnosis"].contains(&name)
+                            && !Question::NEXT_NAMES.contains(&name)
+                    }
                     _ => true,
                 };
                 assert_eq!(checked.is_ok(), can, "{name} {model}");

@@ -90,6 +90,10 @@ fn probability_without(run: &Run, sample: &Sample<'_>, gone: &[Id], what: &str) 
         Question::Labels(labels) => {
             Some(sigmoid(logits[labels.names().iter().position(|label| label == what).unwrap()]))
         }
+        Question::NextDiagnoses(_) => {
+            let id = run.code_id(CodeKind::Diagnosis, what).unwrap();
+            Some(sigmoid(logits[id as usize]))
+        }
         Question::HiddenDiagnosis => {
             let sum: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
             let id = run.code_id(CodeKind::Diagnosis, what).unwrap();

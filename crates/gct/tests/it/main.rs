@@ -10,6 +10,7 @@ mod fixture;
 mod history;
 mod memory;
 mod model;
+mod next_diagnoses;
 mod prior;
 mod run;
 mod synthetic;

@@ -92,6 +92,7 @@ fn predictions_are_those_of_the_file_to_the_bit() {
                     what.extend(ranked.iter().map(|(id, _)| code(*id)));
                     probabilities.extend(ranked.iter().map(|(_, probability)| *probability));
                 }
+                Prediction::NextDiagnoses { .. } => unreachable!("no run is asked about the next visit"),
             }
         }
         let [of_probability, of_what] = match run.settings().task.kind() {

@@ -53,10 +53,13 @@ fn with_context(mut encounters: Vec<Encounter>) -> Vec<Encounter> {
     encounters
 }
 
-/// The examples with two labels, of which some are not known, if these are learned.
+/// The examples with two labels, or one for each diagnosis, of which some are not known, if these are learned.
 fn with_labels(head: &HeadConfig, examples: Vec<Example>) -> Vec<Example> {
-    let count = if matches!(head, HeadConfig::Labels { .. }) { 2 } else { 0 };
-    let labels = |i: usize| [Some(i.is_multiple_of(2)), (i > 3).then_some(true)][..count].to_vec();
+    let labels = |i: usize| match head {
+        HeadConfig::Labels { .. } => vec![Some(i.is_multiple_of(2)), (i > 3).then_some(true)],
+        HeadConfig::NextDiagnoses => (0..1000).map(|id| (id > i).then_some(id % 50 == i)).collect(),
+        HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis => Vec::new(),
+    };
     examples.into_iter().enumerate().map(|(i, example)| example.with_labels(labels(i))).collect()
 }
 
@@ -64,7 +67,8 @@ fn heads(name: &str) -> Vec<HeadConfig> {
     if name == "logistic" {
         return vec![HeadConfig::Labels { count: 2 }];
     }
-    let mut heads = vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis];
+    let mut heads =
+        vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis, HeadConfig::NextDiagnoses];
     if !["deep", "mime"].contains(&name) {
         heads.extend([true, false].map(|kinds| HeadConfig::Edges { initial_bias: -3.0, kinds }));
         heads.push(HeadConfig::RawEdges);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use gct::batch::{EmbeddingRows, Example, Visit};
+use gct::batch::{self, EmbeddingRows, Example};
 use gct::graph::NodeRanges;
 use gct::model::{Config, GcnConfig, GctConfig, Learner, Model, Pass, TransformerConfig};
 use gct::question::HeadConfig;
@@ -110,7 +110,7 @@ impl Golden {
             let Visit { dx, proc, lab, .. } = visit;
             let codes =
                 PerKind { diagnosis: dx.len(), treatment: proc.len(), lab: lab.len(), ..PerKind::default() };
-            Example::of(Visit::from_parts(
+            Example::of(batch::Visit::from_parts(
                 NodeRanges::new(codes),
                 ids,
                 Some(visit.edges.clone()),

@@ -25,8 +25,8 @@ function answerPart(view, run, what) {
     return part("answer", "The answer", h("p.muted", run.asks === "pairs" ? "The model finds no connected pair of codes." : "The model gives no answer."));
   }
   if (run.asks === "labels") return labelPart(view, run, what);
-  const title = { pairs: "The pairs of codes that the model takes for connected", diagnosis: "Which diagnosis was hidden" }[run.asks] ?? "The answer";
-  const heading = { pairs: "pair", diagnosis: "guess" }[run.asks] ?? "answer";
+  const title = { pairs: "The pairs of codes that the model takes for connected", diagnosis: "Which diagnosis was hidden", next: "The most probable diagnoses of the next visit" }[run.asks] ?? "The answer";
+  const heading = { pairs: "pair", diagnosis: "guess", next: "diagnosis" }[run.asks] ?? "answer";
   const rows = (from, to) => table("What the model says", [
     { name: heading, cell: answer => answerName(view, run, answer) },
     { name: "probability", number: true, cell: answer => [bar(answer.probability), chance(answer.probability)] },

@@ -10,6 +10,7 @@ const FIGURES = {
   aucpr: ["AUCPR", "Area under the curve of precision and recall. Guessing gives the share of true cases, 1 is perfect."],
   auroc: ["AUROC", "How often a true case gets a higher probability than a false one. Guessing gives 0.5."],
   accuracy: ["accuracy", "Share of right answers. A probability above one half is a yes; of guesses the best one counts."],
+  ...Object.fromEntries([10, 20, 30].map(at => [`recall@${at}`, [`recall@${at}`, `Share of the diagnoses of the next visit that are among the ${at} most probable.`]])),
   log_loss: ["log loss", "Minus the logarithm of the probability that the truth was given, on average. Less is better."],
   brier_score: ["Brier score", "Squared distance between probability and truth, on average. Less is better."],
   calibration_error: ["calibration error", "How far probabilities are from what happens, on average. Less is better."],
@@ -28,6 +29,7 @@ const ASKS = {
   pairs: "Which nodes of an encounter are connected?",
   labels: "Is the label of the visit true?",
   diagnosis: "Which diagnosis of the encounter was hidden?",
+  next: "Which diagnoses does the next visit have?",
 };
 
 /** The report of the page; the server keeps the larger part of it until it is asked. */
@@ -267,7 +269,7 @@ function isAlert(outcome, probability) {
 
 /** Whether an answer and the truth disagree; null where one of them is not known. */
 function disagrees(run, answer) {
-  if (run.asks === "pairs" || typeof answer?.truth !== "boolean") return null;
+  if (run.asks === "pairs" || run.asks === "next" || typeof answer?.truth !== "boolean") return null;
   if (run.asks === "diagnosis") return answer.truth === false;
   const alert = isAlert(outcomeOf(run, answer.what), answer.probability);
   return alert === null ? null : alert !== answer.truth;
