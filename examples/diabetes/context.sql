@@ -1,6 +1,9 @@
 -- What is known of the patient and the visit at discharge besides the codes, one row per encounter and fact.
 -- Numbers are in bands that are narrow where there are many encounters.
-WITH facts AS (
+WITH stays AS (
+    SELECT *, lag(readmitted) OVER (PARTITION BY patient_nbr ORDER BY CAST(encounter_id AS BIGINT)) AS readmitted_before
+    FROM diabetic_data
+), facts AS (
     SELECT encounter_id, unnest(make_array(
         -- [70-80) becomes 70-79.
         'age=' || split_part(trim(age, '[)'), '-', 1) || '-'
@@ -49,9 +52,14 @@ WITH facts AS (
             WHEN num_medications >= 40 THEN '40+'
         END,
         'drugs_changed=' || CASE change WHEN 'Ch' THEN 'yes' WHEN 'No' THEN 'no' END,
-        'diabetes_drugs=' || lower(nullif(diabetesmed, '?'))
+        'diabetes_drugs=' || lower(nullif(diabetesmed, '?')),
+        -- What became of the encounter before is known by now: this one, or another, came within 30 days or later.
+        CASE WHEN $last_visit THEN CASE
+            WHEN readmitted_before = '<30' THEN 'last_visit=within 30 days'
+            WHEN readmitted_before = '>30' THEN 'last_visit=later'
+        END END
     )) AS fact
-    FROM diabetic_data
+    FROM stays
 )
 -- A cell without a value is no fact.
 SELECT encounter_id, split_part(fact, '=', 1) AS name, substr(fact, strpos(fact, '=') + 1) AS value

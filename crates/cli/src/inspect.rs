@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use gct::ceiling::{Ceiling, JOINT_HELD_OUT, LaterScores};
+use gct::ceiling::{Ceiling, JOINT_HELD_OUT, LaterScores, NextScores};
 use gct::dataset::Dataset;
 use gct::paper;
 use gct::question::{Labels, Question};
@@ -215,6 +215,7 @@ fn ceiling(ceiling: &Ceiling) -> String {
         );
     }
     text + &ceiling.later.as_ref().map(later).unwrap_or_default()
+        + &ceiling.next_diagnoses.as_ref().map(next_diagnoses).unwrap_or_default()
 }
 
 /// The label of patients with several visits.
@@ -228,6 +229,21 @@ fn later(scores: &LaterScores) -> String {
         vec![what.into(), score(areas.aucpr), score(areas.auroc), count(scores.encounters)]
     });
     format!("\n{}", terminal::table(&["label later by", "AUCPR", "AUROC", "encounters"], rows))
+}
+
+/// The diagnoses of the next visits of patients with several.
+fn next_diagnoses(scores: &NextScores) -> String {
+    let rows = [
+        ("ceiling, drawn after the encounter", &scores.drawn),
+        ("those it has already, then the frequent", &scores.repeated),
+    ];
+    let metrics = ["recall@10", "recall@20", "recall@30", "aucpr"];
+    let rows = rows.map(|(what, metric)| {
+        let metrics = metrics.iter().map(|name| score(metric.get(*name).copied()));
+        std::iter::once(what.into()).chain(metrics).chain([count(scores.encounters)]).collect()
+    });
+    let header = ["next diagnoses by", "recall@10", "recall@20", "recall@30", "AUCPR", "encounters"];
+    format!("\n{}", terminal::table(&header, rows))
 }
 
 /// The row of the paper's GCT.

@@ -270,12 +270,24 @@ ceiling, given all earlier encounters   [..]
 d1 and m1 in an earlier encounter       [..]
 d1 in the encounter itself              [..]
 
+next diagnoses by                         recall@10   recall@20   recall@30    AUCPR   encounters
+ceiling, drawn after the encounter        [..]
+those it has already, then the frequent   [..]
+
 "#]]
     );
     let report = json(home.path(), "inspect data");
     assert!(report["subjects_with_several_encounters"].as_u64() > Some(200), "{report}");
     for path in
-        ["/later/aucpr", "/later/auroc", "/later/encounters", "/later/codes/aucpr", "/later/visit/auroc"]
+        [
+            "/later/aucpr",
+            "/later/auroc",
+            "/later/encounters",
+            "/later/codes/aucpr",
+            "/later/visit/auroc",
+            "/next_diagnoses/recall@20",
+            "/next_diagnoses/repeated/aucpr",
+        ]
     {
         assert!(report.pointer(path).is_some_and(serde_json::Value::is_number), "{path}: {report:#}");
     }

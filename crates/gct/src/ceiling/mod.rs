@@ -9,7 +9,8 @@
 //! closed form and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
 //!
 //! Labels have ceilings too: those of diagnosis-treatment classification are edges; `later`, which patients
-//! with several visits have, depends on an edge of an earlier visit.
+//! with several visits have, depends on an edge of an earlier visit. The diagnoses of their next visits have
+//! one as well.
 //!
 //! Beside them stand two rules that need no generator: the conditional probabilities of the training split,
 //! and the share of true edges among pairs of the same two kinds.
@@ -28,10 +29,12 @@ use crate::record::{Edge, Encounter};
 mod chances;
 mod joint;
 mod later;
+mod next;
 mod pairwise;
 
 use chances::Chances;
 pub use later::LaterScores;
+pub use next::NextScores;
 
 /// Scores of graph reconstruction on held-out encounters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +55,10 @@ pub struct Ceiling {
     /// The chance of the label `later`, and two rules beside it, if patients have several visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<LaterScores>,
+    /// The chances of the diagnoses of the next visit, and a rule beside them, if patients have several
+    /// visits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_diagnoses: Option<NextScores>,
 }
 
 /// How well a chance ranks encounters by their labels.
@@ -110,6 +117,7 @@ pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter], sto
         kinds: score(held_out, stop, |_, encounter| vec![rates.of_pairs(encounter)])?,
         diagnosis_treatment: Some(rank_labels(held_out, pairs, &joint)),
         later: visits.are_several().then(|| later::rank(held_out, pairs[0], &joint, &visits)),
+        next_diagnoses: if visits.are_several() { next::rank(generator, held_out, stop)? } else { None },
     })
 }
 

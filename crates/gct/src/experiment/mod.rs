@@ -147,7 +147,10 @@ pub struct Override {
 }
 
 /// Metrics that a table can hold.
-pub const METRICS: [&str; 10] = [
+pub const METRICS: [&str; 13] = [
+    "recall@10",
+    "recall@20",
+    "recall@30",
     "aucpr",
     "auroc",
     "accuracy",

@@ -11,7 +11,7 @@ use crate::ingest::synthetic::LATER;
 use crate::metric::SIGNIFICANT;
 use crate::paper;
 use crate::picture::{self, Line, Series};
-use crate::question::{Labels, Question};
+use crate::question::{Labels, Next, Question};
 use crate::record::CodeKind;
 
 /// Writes the tables and curves of an experiment beside it, and returns the paths.
@@ -113,7 +113,10 @@ fn ceiling(about: &About, question: &Question, metric: &str) -> Option<f64> {
         Question::Edges => ceiling.ceiling_joint.all_pairs,
         Question::Labels(Labels::DiagnosisTreatment) => ceiling.diagnosis_treatment?.areas,
         Question::Labels(Labels::Named(label)) if label == LATER => ceiling.later?.areas,
-        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => return None,
+        Question::NextDiagnoses(Next::All) => {
+            return ceiling.next_diagnoses.as_ref()?.drawn.get(metric).copied();
+        }
+        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(Next::New) => return None,
     };
     match metric {
         "aucpr" => areas.aucpr,

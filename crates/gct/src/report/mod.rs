@@ -42,7 +42,7 @@ use crate::model::Config;
 use crate::overrides;
 use crate::paper;
 use crate::predict::Explainer;
-use crate::question::{Labels, Question};
+use crate::question::{Labels, Next, Question};
 use crate::record::PerKind;
 use crate::run::Run;
 use crate::sample::OwnedSample;
@@ -403,10 +403,13 @@ fn ceiling(question: &Question, findings: &serde_json::Value) -> Vec<CeilingMetr
         Question::Edges => &findings["ceiling_joint"],
         Question::Labels(Labels::DiagnosisTreatment) => &findings["diagnosis_treatment"],
         Question::Labels(Labels::Named(label)) if label == LATER => &findings["later"],
-        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => return Vec::new(),
+        Question::NextDiagnoses(Next::All) => &findings["next_diagnoses"],
+        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(Next::New) => {
+            return Vec::new();
+        }
     };
     let metric = |metric| Some(CeilingMetric { metric, value: round(of_task[metric].as_f64()?) });
-    ["aucpr", "auroc"].into_iter().filter_map(metric).collect()
+    ["recall@10", "recall@20", "recall@30", "aucpr", "auroc"].into_iter().filter_map(metric).collect()
 }
 
 /// How many predictions the metrics over all of them are of; `None` if the metrics are not told. Without

@@ -199,6 +199,10 @@ fn the_ceiling_of_later_is_above_codes_and_these_above_the_visit_alone() {
     for area in [rules.map(|areas| areas.aucpr.unwrap()), rules.map(|areas| areas.auroc.unwrap())] {
         assert!(area.windows(2).all(|two| two[0] + 0.03 < two[1]), "{area:?}");
     }
+    let next = findings.ceiling.next_diagnoses.unwrap();
+    for metric in ["recall@10", "recall@20", "recall@30", "aucpr"] {
+        assert!(next.repeated[metric] + 0.01 < next.drawn[metric], "{metric}: {next:?}");
+    }
 }
 
 #[test]

@@ -181,6 +181,23 @@ fn what_is_known_at_discharge_is_context() {
 }
 
 #[test]
+fn how_long_ago_the_encounter_before_was_is_context_if_wanted() {
+    let home = tempfile::tempdir().unwrap();
+    let line = small(home.path());
+    for (option, expected) in [("", [None, None]), ("--option last_visit", [None, Some("within 30 days")])] {
+        prepare(home.path(), &format!("{line} {option} --out data --force")).assert().success();
+        let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
+        let codes = &dataset.vocabulary().context;
+        let of = |encounter: gct::record::Encounter| {
+            let mut codes = encounter.codes.context.iter().map(|id| codes[*id as usize].code.as_str());
+            codes.find_map(|code| code.strip_prefix("last_visit="))
+        };
+        let found: Vec<Option<&str>> = dataset.encounters().unwrap().map(|one| of(one.unwrap())).collect();
+        assert_eq!(found, expected, "the label of an encounter is no context of its own");
+    }
+}
+
+#[test]
 fn the_real_encounters_are_all_there() {
     let Some(folder) = test_data("uci-diabetes") else { return };
     let home = tempfile::tempdir().unwrap();

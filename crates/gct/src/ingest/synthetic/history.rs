@@ -94,6 +94,18 @@ impl Generator {
         patient
     }
 
+    /// How many of so many visits after one with these diagnoses have each diagnosis, by draws that are the
+    /// same for the same number. What the filter rejects is drawn again, as visits of patients are.
+    pub(crate) fn draws_after(&self, before: &[u32], draws: u32, number: usize) -> Vec<u32> {
+        let mut rng = self.spare_stream(number as u64);
+        let mut counts = vec![0; self.settings().vocabulary.diagnosis as usize];
+        for _ in 0..draws {
+            let draft = (0..MOST_DRAWS).find_map(|_| self.draw(&mut rng, before));
+            draft.iter().flat_map(|draft| &draft.diagnoses).for_each(|id| counts[*id as usize] += 1);
+        }
+        counts
+    }
+
     /// The diagnoses of the visit before that are still there.
     pub(super) fn persisting(&self, rng: &mut Xoshiro256PlusPlus, before: &[u32]) -> Vec<u32> {
         let chronic = before.iter().filter(|diagnosis| self.is_chronic(**diagnosis));
@@ -207,6 +219,18 @@ mod tests {
         (0..200_000).for_each(|_| seen[generator.new_diagnosis(&mut rng, &[]) as usize] += 1);
         let likely = seen.iter().zip(&alone).all(|(seen, p)| is_likely(*seen, 200_000, *p));
         assert!(likely, "at a first visit by themselves alone");
+    }
+
+    #[test]
+    fn draws_after_a_visit_are_as_visits_after_it() {
+        let generator = generator(Visits::default());
+        let before = [3, 199, 500];
+        let counts = generator.draws_after(&before, 2000, 7);
+        assert_eq!(counts, generator.draws_after(&before, 2000, 7));
+        assert_ne!(counts, generator.draws_after(&before, 2000, 8));
+        // d1 is chronic, and comes anew as well; the filter favours visits with many diagnoses.
+        assert!((1600..2000).contains(&counts[199]), "{}", counts[199]);
+        assert!(counts.iter().sum::<u32>() >= 2000 * 5, "five diagnoses at least pass the filter");
     }
 
     #[test]
