@@ -9,11 +9,14 @@ import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { file, livePage, livePolicy, script, style } from "./assemble.mjs";
-import { explanation, fixture, HOSTILE } from "./fixture.mjs";
+import { explanation, fixture, fixtureOfHistory, HOSTILE } from "./fixture.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "gct-page-"));
 const made = fixture();
-let browser, server, live;
+/** Runs that see earlier visits, in a report of their own and behind a server of their own. */
+const past = fixtureOfHistory();
+let browser, live, livePast;
+const servers = [];
 /** What the fake server was asked to explain, with the token that came along, and whether it wants one. */
 const asked = [];
 let secret = null;
@@ -24,19 +27,27 @@ before(async () => {
   browser = await chromium.launch({ executablePath: process.env.GCT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
   writeFileSync(join(folder, "report.html"), file(made.report));
   writeFileSync(join(folder, "large.html"), file(fixture({ many: 500 }).report));
-  server = createServer(answer).listen(0, "127.0.0.1");
-  await new Promise(resolve => server.once("listening", resolve));
-  live = `http://127.0.0.1:${server.address().port}/`;
+  writeFileSync(join(folder, "past.html"), file(past.report));
+  live = await serve(made);
+  livePast = await serve(past);
 });
 
 after(async () => {
   await browser.close();
-  server.close();
+  servers.forEach(server => server.close());
   rmSync(folder, { recursive: true });
 });
 
+/** The address of a new server of a report. */
+async function serve(made) {
+  const server = createServer((request, response) => answer(made, request, response)).listen(0, "127.0.0.1");
+  servers.push(server);
+  await new Promise(resolve => server.once("listening", resolve));
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
 /** A server of the shapes that gct serves. */
-async function answer(request, response) {
+async function answer(made, request, response) {
   const send = (status, type, body) => response.writeHead(status, { "Content-Type": type, "Content-Security-Policy": livePolicy }).end(body);
   const json = (status, value) => send(status, "application/json", JSON.stringify(value));
   if (request.url === "/") return send(200, "text/html", livePage());

@@ -1,4 +1,4 @@
-// What a model makes of one encounter: the answer, why, what was in it, where the model looked, and how good such answers are.
+// What a model makes of one encounter: the answer, why, the visits before it, what was in it, where the model looked, and how good such answers are.
 
 const VIEWS = [["graph", "Graph"], ["list", "List"], ["heat", "Heat map"], ["bars", "Bars"]];
 
@@ -6,15 +6,16 @@ const VIEWS = [["graph", "Graph"], ["list", "List"], ["heat", "Heat map"], ["bar
 const GRAPH_ROOM = 560;
 
 /**
- * All that is said of one explanation. `settings` are {label, layer, view, node}, and `change` hears what the reader changes of them;
+ * All that is said of one explanation. `settings` are {label, layer, view, node, visit}, and `change` hears what the reader changes of them;
  * `update` shows other settings of the same explanation.
  */
 function explain(view, run, report, change) {
   const root = h("div.explain");
   const labels = run.asks === "labels" && view.answers.length > 1 ? labelChoice(view, change) : null;
   const answer = h("div"), why = h("div"), alike = h("div");
+  const timeline = timelinePart(view, run, change);
   const look = lookPart(view, run, change);
-  root.append(...unknownCodes(view), ...labels ? [labels.root] : [], answer, why, contentsPart(view), look.root, alike);
+  root.append(...unknownCodes(view), ...labels ? [labels.root] : [], answer, why, ...timeline ? [timeline.root] : [], contentsPart(view), look.root, alike);
   let shown;
 
   function update(settings) {
@@ -24,9 +25,10 @@ function explain(view, run, report, change) {
       labels?.choose(what);
       const put = (place, content) => place.replaceChildren(...content ? [content] : []);
       put(answer, answerPart(view, run, what));
-      put(why, whyPart(view, run, what));
+      put(why, whyPart(view, run, what, own => timeline?.explain(own)));
       put(alike, alikePart(view, run, report, what));
     }
+    timeline?.choose(settings.visit);
     look.update(settings);
   }
 
