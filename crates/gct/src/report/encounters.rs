@@ -225,7 +225,8 @@ impl Looking<'_> {
 }
 
 fn why(Attribution { what, probability, changes, .. }: Attribution, codes: &[usize]) -> Why {
-    let lacking = changes.into_iter().take(STRONGEST).map(|change| Lacking {
+    let own = changes.into_iter().filter(|change| change.visits_before.is_none_or(|visits| visits == 0));
+    let lacking = own.take(STRONGEST).map(|change| Lacking {
         // The visit is the first node.
         code: codes[change.node - 1],
         without: shortened(change.without),
