@@ -1,5 +1,7 @@
 //! What is known when a question is asked, between the records of a subject and the numbers of a model.
 
+use std::ptr;
+
 use crate::history::Window;
 use crate::record::{CodeKind, Encounter, PerKind};
 
@@ -10,6 +12,9 @@ use crate::record::{CodeKind, Encounter, PerKind};
 pub struct Sample<'a> {
     encounter: &'a Encounter,
     before: &'a [Encounter],
+    /// One of those before it, and the version of it that is seen instead; `None` if it is as if it had never
+    /// been recorded.
+    edited: Option<(&'a Encounter, Option<&'a Encounter>)>,
     window: Option<Window>,
     hidden: Option<usize>,
     next: Option<&'a Encounter>,
@@ -20,7 +25,7 @@ pub struct Sample<'a> {
 pub struct OwnedSample {
     /// The encounter that the question is about.
     pub encounter: Encounter,
-    /// Those before it, the oldest first; empty without history.
+    /// Those before it, the oldest first: those that are seen, and perhaps others. Empty without history.
     pub before: Vec<Encounter>,
     /// The next one, where the question is about it and it is known.
     pub next: Option<Encounter>,
@@ -35,7 +40,7 @@ impl From<Encounter> for OwnedSample {
 impl<'a> Sample<'a> {
     /// A sample of one encounter of which everything is known.
     pub fn of(encounter: &'a Encounter) -> Self {
-        Sample { encounter, before: &[], window: None, hidden: None, next: None }
+        Sample { encounter, before: &[], edited: None, window: None, hidden: None, next: None }
     }
 
     /// The same with those of the encounters before it that a window sees; they are in the order of a
@@ -68,6 +73,19 @@ impl<'a> Sample<'a> {
         Sample { encounter, hidden: None, ..self }
     }
 
+    /// The same with another version of one of the encounters before it, which is told by its address; `None`
+    /// as if it had never been recorded.
+    pub(crate) fn with_earlier<'b>(
+        self,
+        earlier: &'b Encounter,
+        version: Option<&'b Encounter>,
+    ) -> Sample<'b>
+    where
+        'a: 'b,
+    {
+        Sample { edited: Some((earlier, version)), ..self }
+    }
+
     /// The same with the diagnosis at this position of the encounter hidden from the model.
     ///
     /// # Panics
@@ -82,9 +100,11 @@ impl<'a> Sample<'a> {
         self.encounter
     }
 
-    /// A copy of what is seen.
+    /// A copy of what is seen, and of the earlier encounter that would be seen if another had never been
+    /// recorded.
     pub fn to_owned_sample(&self) -> OwnedSample {
-        let mut before: Vec<Encounter> = self.history().cloned().collect();
+        let seen = self.window.into_iter().flat_map(|window| window.one_more_of(self.past(), self.encounter));
+        let mut before: Vec<Encounter> = seen.cloned().collect();
         before.reverse();
         OwnedSample { encounter: self.encounter.clone(), before, next: self.next.cloned() }
     }
@@ -101,8 +121,22 @@ impl<'a> Sample<'a> {
 
     /// The earlier encounters that are seen, the latest first.
     pub fn history(&self) -> impl Iterator<Item = &'a Encounter> + use<'a> {
-        let (before, encounter) = (self.before, self.encounter);
-        self.window.into_iter().flat_map(move |window| window.of(before, encounter))
+        let (past, encounter) = (self.past(), self.encounter);
+        self.window.into_iter().flat_map(move |window| window.of(past.clone(), encounter))
+    }
+
+    /// Those before it, seen or not, the oldest first.
+    fn past(&self) -> impl DoubleEndedIterator<Item = &'a Encounter> + Clone + use<'a> {
+        let edited = self.edited;
+        self.before.iter().filter_map(move |earlier| match edited {
+            Some((one, version)) if ptr::eq(one, earlier) => version,
+            _ => Some(earlier),
+        })
+    }
+
+    /// Whether all that is seen is one encounter.
+    pub(crate) fn is_bag(&self) -> bool {
+        self.window.is_some_and(|window| window.bag)
     }
 
     /// Whether there are more earlier encounters than may be seen.

@@ -2,7 +2,8 @@
 //!
 //! It compares rankings of codes by what they promise: the codes that an answer depends on. Answers are those
 //! that are true and that the model is sure of; the change is exact, as in an
-//! [`Attribution`](super::Attribution).
+//! [`Attribution`](super::Attribution). Codes are those of the encounter asked about: with history, earlier
+//! visits stay as they are.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -150,14 +151,15 @@ impl Sums {
         let told = samples.iter().zip(&logits);
         let asked: Vec<Asked<'_>> =
             told.flat_map(|(sample, logits)| sure(explainer, sample, logits, self.least)).collect();
-        let effects = single_effects(predictor, &asked, stop)?;
+        let own = |asked: &Asked<'_>| asked.own_codes().collect();
+        let effects = single_effects(predictor, &asked, own, stop)?;
         for (index, ranking) in Ranking::ALL.into_iter().enumerate() {
             let ranked = asked.iter().zip(&effects).zip(self.answers..);
             let ranked: Vec<Vec<usize>> = ranked
                 .map(|((asked, effects), seed)| ranked_codes(predictor, ranking, asked, &effects[0], seed))
                 .collect();
             let cuts = ranked.iter().enumerate().flat_map(|(at, codes)| {
-                let cut = move |count: usize| Cut { asked: at, nodes: codes[..count].to_vec() };
+                let cut = move |count: usize| Cut { asked: at, visits_before: 0, nodes: codes[..count].to_vec() };
                 (1..=codes.len().min(MOST)).map(cut)
             });
             ask_without(predictor, &asked, cuts, stop, |cut, after| {
@@ -222,18 +224,18 @@ fn ranked_codes(
     seed: u64,
 ) -> Vec<usize> {
     let mut effects = effects.to_vec();
-    effects.sort_by_key(|effect| effect.node);
+    effects.sort_by_key(|effect| effect.place);
     match ranking {
         Ranking::Attribution => {
             effects.sort_by(|a, b| a.log_odds_change().total_cmp(&b.log_odds_change()));
         }
         Ranking::Attention => {
             let Some(attention) = attention_of_answer(predictor, asked) else { return Vec::new() };
-            effects.sort_by(|a, b| attention[b.node].total_cmp(&attention[a.node]));
+            effects.sort_by(|a, b| attention[b.place.node].total_cmp(&attention[a.place.node]));
         }
         Ranking::Random => effects.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed)),
     }
-    effects.into_iter().map(|effect| effect.node).collect()
+    effects.into_iter().map(|effect| effect.place.node).collect()
 }
 
 /// What the node with the answer gives to each node in the last block; `None` if there is no such node, or no

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::encounters::shortened;
 use super::round;
-use crate::history::{Aggregator, DAY, History, Order};
-use crate::predict::{Attribution, Explainer};
+use crate::history::{Aggregator, History, Order};
+use crate::predict::{Attribution, Explainer, VisitChange, days_before};
 use crate::record::{CodeKind, Encounter};
 use crate::sample::Sample;
 
@@ -48,10 +48,9 @@ pub(super) fn codes(explainer: &Explainer<'_>, encounter: &Encounter) -> Vec<usi
 
 /// The visits that a sample sees, the latest first; `None` without history.
 pub(super) fn visits(explainer: &Explainer<'_>, sample: &Sample<'_>, with_ids: bool) -> Option<Vec<Visit>> {
-    let asked = sample.encounter();
     let visit = |earlier: &Encounter| Visit {
         encounter_id: with_ids.then(|| earlier.id.as_str().to_owned()),
-        days_before: asked.start.zip(earlier.start).map(|(asked, start)| (asked - start).div_euclid(DAY)),
+        days_before: days_before(sample, earlier),
         codes: codes(explainer, earlier),
     };
     sample.has_history().then(|| sample.history().map(visit).collect())
@@ -67,7 +66,7 @@ pub(super) struct VisitEffect {
 
 /// What an answer owes to each earlier visit; `None` without history.
 pub(super) fn visit_effects(attribution: &Attribution) -> Option<Vec<VisitEffect>> {
-    let effect = |visit: &crate::predict::VisitChange| VisitEffect {
+    let effect = |visit: &VisitChange| VisitEffect {
         visits_before: visit.visits_before,
         without: shortened(visit.without),
         log_odds_change: round(visit.log_odds_change),
