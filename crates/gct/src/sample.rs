@@ -75,11 +75,7 @@ impl<'a> Sample<'a> {
 
     /// The same with another version of one of the encounters before it, which is told by its address; `None`
     /// as if it had never been recorded.
-    pub(crate) fn with_earlier<'b>(
-        self,
-        earlier: &'b Encounter,
-        version: Option<&'b Encounter>,
-    ) -> Sample<'b>
+    pub(crate) fn with_earlier<'b>(self, earlier: &'b Encounter, version: Option<&'b Encounter>) -> Sample<'b>
     where
         'a: 'b,
     {

@@ -260,7 +260,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         NodeRanges::of(self.sample.encounter()).len()
     }
 

@@ -14,7 +14,7 @@ use super::attribution::{Asked, Cut, Effect, ask_without, single_effects};
 use super::{Explainer, hidden_node};
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::evaluate::attention_of;
+use crate::evaluate::attention_within;
 use crate::infer::{LOOKED_AT, Predictor, Reader, TestSet, in_rounds};
 use crate::job::{Job, Stop};
 use crate::metric::{Bootstrap, Estimate, Means};
@@ -159,7 +159,8 @@ impl Sums {
                 .map(|((asked, effects), seed)| ranked_codes(predictor, ranking, asked, &effects[0], seed))
                 .collect();
             let cuts = ranked.iter().enumerate().flat_map(|(at, codes)| {
-                let cut = move |count: usize| Cut { asked: at, visits_before: 0, nodes: codes[..count].to_vec() };
+                let cut =
+                    move |count: usize| Cut { asked: at, visits_before: 0, nodes: codes[..count].to_vec() };
                 (1..=codes.len().min(MOST)).map(cut)
             });
             ask_without(predictor, &asked, cuts, stop, |cut, after| {
@@ -246,7 +247,6 @@ fn attention_of_answer(predictor: &Predictor<'_>, asked: &Asked<'_>) -> Option<V
         Statement::Diagnosis(_) => hidden_node(&asked.sample)?,
         Statement::Pair(..) => return None,
     };
-    let example = predictor.example(&asked.sample);
-    let last = attention_of(predictor.model(), &example).pop()?;
-    Some(last.chunks(example.nodes()).nth(node)?.to_vec())
+    let last = attention_within(predictor, &asked.sample).pop()?;
+    Some(last.chunks(asked.nodes()).nth(node)?.to_vec())
 }

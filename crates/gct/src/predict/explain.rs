@@ -1,10 +1,10 @@
 //! What a model believes about one encounter: what it predicts, why, and who attends to whom.
 
-use super::past::{self, PastVisit};
 use super::Attribution;
+use super::past::{self, PastVisit};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::attention_of;
+use crate::evaluate::attention_within;
 use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
 use crate::incoming::{Incoming, Met};
 use crate::infer::{Predictor, Reader, Which, is_of_same_subject};
@@ -173,7 +173,7 @@ impl<'a> Explainer<'a> {
     fn believed(&self, sample: &Sample<'_>) -> Result<(Explanation, Vec<f32>)> {
         let (predictor, encounter) = (&self.predictor, sample.encounter());
         let structure = Structure {
-            layers: self.blocks(attention_of(predictor.model(), &predictor.example(sample))),
+            layers: self.blocks(attention_within(predictor, sample)),
             edges: graph::edges(encounter).map(Iterator::collect),
             nodes: nodes(self.run, sample),
         };
