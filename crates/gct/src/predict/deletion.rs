@@ -159,7 +159,8 @@ impl Sums {
                 .map(|((asked, effects), seed)| ranked_codes(predictor, ranking, asked, &effects[0], seed))
                 .collect();
             let cuts = ranked.iter().enumerate().flat_map(|(at, codes)| {
-                let cut = move |count: usize| Cut { asked: at, visits_before: 0, nodes: codes[..count].to_vec() };
+                let cut =
+                    move |count: usize| Cut { asked: at, visits_before: 0, nodes: codes[..count].to_vec() };
                 (1..=codes.len().min(MOST)).map(cut)
             });
             ask_without(predictor, &asked, cuts, stop, |cut, after| {

@@ -1,7 +1,7 @@
 //! What a model believes about one encounter: what it predicts, why, and who attends to whom.
 
-use super::past::{self, PastVisit};
 use super::Attribution;
+use super::past::{self, PastVisit};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate::attention_of;
