@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use crate::history::Window;
+use crate::history::{History, Order, Window};
 use crate::record::{CodeKind, Encounter, PerKind};
 
 /// What is known when a question about an encounter is asked: the encounter, and with history those of its
@@ -34,6 +34,61 @@ pub struct OwnedSample {
 impl From<Encounter> for OwnedSample {
     fn from(encounter: Encounter) -> Self {
         OwnedSample { encounter, before: Vec::new(), next: None }
+    }
+}
+
+/// Why encounters cannot be the earlier visits of another one. Each is told by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrongVisits {
+    /// Earlier visits are not seen at all.
+    NoHistory,
+    /// One has no start; `None` is the encounter itself.
+    NoStart(Option<usize>),
+    /// One does not begin before the encounter.
+    NotBefore(usize),
+    /// Two begin at the same moment.
+    SameStart([usize; 2]),
+}
+
+impl OwnedSample {
+    /// An encounter with earlier visits of its patient, in any order. Where times are not needed and none is
+    /// known, they are given the oldest first.
+    ///
+    /// # Errors
+    /// If the order of the visits is not clear, or there is no history.
+    pub fn with_visits(
+        encounter: Encounter,
+        visits: Vec<Encounter>,
+        history: &History,
+    ) -> Result<Self, WrongVisits> {
+        if visits.is_empty() {
+            return Ok(encounter.into());
+        }
+        if history.is_none() {
+            return Err(WrongVisits::NoHistory);
+        }
+        let is_untimed = encounter.start.is_none() && visits.iter().all(|visit| visit.start.is_none());
+        let before = match history.order == Order::Recorded && is_untimed {
+            true => visits,
+            false => by_time(&encounter, visits)?,
+        };
+        Ok(OwnedSample { before, ..encounter.into() })
+    }
+}
+
+/// Visits before an encounter, the oldest first.
+fn by_time(encounter: &Encounter, visits: Vec<Encounter>) -> Result<Vec<Encounter>, WrongVisits> {
+    let asked = encounter.start.ok_or(WrongVisits::NoStart(None))?;
+    let timed = visits.into_iter().enumerate().map(|(position, visit)| match visit.start {
+        None => Err(WrongVisits::NoStart(Some(position))),
+        Some(start) if start >= asked => Err(WrongVisits::NotBefore(position)),
+        Some(start) => Ok((start, position, visit)),
+    });
+    let mut timed = timed.collect::<Result<Vec<_>, _>>()?;
+    timed.sort_by_key(|(start, position, _)| (*start, *position));
+    match timed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(same) => Err(WrongVisits::SameStart([same[0].1, same[1].1])),
+        None => Ok(timed.into_iter().map(|(.., visit)| visit).collect()),
     }
 }
 
@@ -196,12 +251,51 @@ mod tests {
         assert_eq!((seen, sample.history_is_cut()), (vec![3, 2], true));
         assert_eq!((sample.time(), sample.hidden_diagnosis()), (Some(5 * DAY), Some(8)));
         let owned = sample.to_owned_sample();
-        assert_eq!(owned.before, encounters[1..3]);
+        assert_eq!(owned.before, encounters[..3], "one more than is seen");
         let asked = Encounter { prediction_time: Some(7), ..encounters[3].clone() };
         assert_eq!(Sample::of(&asked).time(), Some(7));
         assert_eq!(sample.about(&asked).history().count(), 2, "another version has the same history");
         let without = Sample::of(&encounters[3]).with_history(&encounters[..3], window(Aggregator::None));
         assert_eq!((without.has_history(), without.history().count()), (false, 0));
+    }
+
+    #[test]
+    fn another_version_of_an_earlier_encounter_is_seen_or_none() {
+        let encounters = [1, 2, 3, 5].map(|day| encounter(day, &[3, 8]));
+        let sample = Sample::of(&encounters[3]).with_history(&encounters[..3], window(Aggregator::Gru));
+        let days = |sample: &Sample<'_>| -> Vec<i64> {
+            sample.history().map(|earlier| earlier.start.unwrap() / DAY).collect()
+        };
+        assert_eq!(days(&sample.with_earlier(&encounters[1], None)), [3, 1], "one more is seen");
+        let edited = encounter(2, &[8]);
+        let other = sample.with_earlier(&encounters[1], Some(&edited));
+        let codes: Vec<usize> = other.history().map(|earlier| earlier.codes.diagnosis.len()).collect();
+        assert_eq!((days(&other), codes), (vec![3, 2], vec![2, 1]));
+    }
+
+    #[test]
+    fn visits_are_sorted_by_their_starts() {
+        let history = |order| History { aggregator: Aggregator::Gru, order, ..History::default() };
+        let untimed = || Encounter::new(PerKind::default());
+        let of = |encounter: Encounter, visits: Vec<Encounter>, order: Order| {
+            OwnedSample::with_visits(encounter, visits, &history(order)).map(|sample| sample.before)
+        };
+        let [first, second, asked] = [1, 2, 5].map(|day| encounter(day, &[day as u32]));
+        for order in [Order::Time, Order::Recorded] {
+            let visits = || vec![second.clone(), first.clone()];
+            assert_eq!(of(asked.clone(), visits(), order), Ok(vec![first.clone(), second.clone()]));
+            assert_eq!(of(first.clone(), visits(), order), Err(WrongVisits::NotBefore(0)));
+            assert_eq!(of(untimed(), visits(), order), Err(WrongVisits::NoStart(None)));
+            let visits = vec![second.clone(), untimed()];
+            assert_eq!(of(asked.clone(), visits, order), Err(WrongVisits::NoStart(Some(1))));
+            let visits = vec![second.clone(), first.clone(), second.clone()];
+            assert_eq!(of(asked.clone(), visits, order), Err(WrongVisits::SameStart([0, 2])));
+            assert_eq!(of(untimed(), Vec::new(), order), Ok(Vec::new()));
+        }
+        assert_eq!(of(untimed(), vec![untimed()], Order::Recorded), Ok(vec![untimed()]));
+        assert_eq!(of(untimed(), vec![untimed()], Order::Time), Err(WrongVisits::NoStart(None)));
+        let none = OwnedSample::with_visits(asked, vec![first], &History::default());
+        assert_eq!(none, Err(WrongVisits::NoHistory));
     }
 
     #[test]
