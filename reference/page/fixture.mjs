@@ -221,7 +221,7 @@ function runOf(seed, { name, group, model, task, asks, layers, masked = false, e
       outcomes: asks === "labels" ? labels.map((label, i) => outcomeOf(rng, label.name, i === 1)) : [], subgroups: asks === "labels" ? subgroupsOf() : [],
       data: { source: "synthetic", sha256: "3fa1".repeat(16), encounters: 50000, training: 39855, asked: few ? null : 5047, left_out: few ? null : asks === "diagnosis" ? 12 : 0, learned_from: few ? null : asks === "diagnosis" ? 34 : 0, warning: few ? "the run learned from some of these subjects: the metrics are too good" : null, codes: { diagnosis: 120, treatment: 150, lab: 160 } },
       settings: [["learning_rate", model === "gct" ? "0.003" : "0.001"], ["batch", "32"], ["model.blocks", layers.length ? "3" : "0"], ["model.width", "128"], ["task", task]],
-      steps: 4000, seconds: 812.4, figures, labels, learning: { metric: asks === "diagnosis" ? "accuracy" : "aucpr", entries }, curves: curves.map((curve, i) => curveOf(rng, curve, 2 + i)),
+      steps: 4000, seconds: 812.4, figures, labels, learning: { metric: { diagnosis: "accuracy", next: "recall@20" }[asks] ?? "aucpr", entries }, curves: curves.map((curve, i) => curveOf(rng, curve, 2 + i)),
       codes, layers, encounters: bare, matrices: layers.length ? gzipSync(Buffer.concat(matrices.flat().map(bytes => Buffer.from(bytes)))).toString("base64") : null,
       structure, links: links.sort((a, b) => b.mean - a.mean),
       map: layers.length === 0 ? null : { x: onMap(i => codes.kind[i] * 0.6 + rng() + rng()), y: onMap(() => rng() + rng() - 1), explained: [0.21, 0.08],

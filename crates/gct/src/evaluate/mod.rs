@@ -19,7 +19,7 @@ use crate::graph;
 use crate::infer::{LOOKED_AT, Overlap, Predictor, Reader, TestSet, Unseen, Which, in_rounds};
 use crate::job::Job;
 use crate::metric::{self, Aim, Bootstrap, Scores};
-use crate::model::{Frozen, normalized_adjacency};
+use crate::model::normalized_adjacency;
 use crate::question::{Asked, Chosen, Question, Tally};
 pub use crate::question::{CodeScores, Counts, Decisions, Details, LabelScores, Subgroup};
 use crate::record::Encounter;

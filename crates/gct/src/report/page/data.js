@@ -10,7 +10,7 @@ const FIGURES = {
   aucpr: ["AUCPR", "Area under the curve of precision and recall. Guessing gives the share of true cases, 1 is perfect."],
   auroc: ["AUROC", "How often a true case gets a higher probability than a false one. Guessing gives 0.5."],
   accuracy: ["accuracy", "Share of right answers. A probability above one half is a yes; of guesses the best one counts."],
-  ...Object.fromEntries([10, 20, 30].map(at => [`recall@${at}`, [`recall@${at}`, `Share of the diagnoses of the next visit that are among the ${at} most probable.`]])),
+  ...Object.fromEntries([10, 20, 30].map(at => [`recall@${at}`, [`recall@${at}`, `Share of the diagnoses of the next visit that are among the ${at} most probable, the mean over encounters.`]])),
   log_loss: ["log loss", "Minus the logarithm of the probability that the truth was given, on average. Less is better."],
   brier_score: ["Brier score", "Squared distance between probability and truth, on average. Less is better."],
   calibration_error: ["calibration error", "How far probabilities are from what happens, on average. Less is better."],

@@ -47,18 +47,19 @@ function timelinePart(view, run, change) {
     about.replaceChildren(...introduction(view, run, answer));
     const effects = new Map((answer?.visits ?? []).map(each => [each.visits_before, each.log_odds_change]));
     const most = Math.max(1, ...[...effects.values()].filter(known).map(Math.abs));
-    const focused = strip.contains(document.activeElement);
-    strip.replaceChildren(...visits.map(visit => card(visit, effects.get(visit.visits_before), most)));
-    if (focused) strip.querySelector("[tabindex='0']")?.focus();
+    const focused = strip.contains(document.activeElement) ? Number(document.activeElement.dataset.visit) : null;
+    // One card takes the focus of the keyboard: that which has it, or else the chosen one.
+    const entry = focused ?? (visits.some(each => each.visits_before === chosen) ? chosen : 0);
+    strip.replaceChildren(...visits.map(visit => card(visit, entry, effects.get(visit.visits_before), most)));
+    if (focused !== null) strip.querySelector("[tabindex='0']").focus();
     panel.replaceChildren(...visits.filter(each => each.visits_before === chosen).map(visit => visitCodes(visit, answer, view.hidden)));
     // The latest are nearest to the question: they are in sight where not all fit.
     if (!draw.done) requestAnimationFrame(() => { strip.scrollLeft = strip.scrollWidth; });
     draw.done = true;
   }
 
-  function card(visit, effect, most) {
+  function card(visit, entry, effect, most) {
     const back = visit.visits_before;
-    const entry = visits.some(each => each.visits_before === chosen) ? chosen : 0;
     return h(`li${back ? "" : ".asked"}`, h("button.visit", {
       type: "button", "aria-pressed": back === chosen, "data-visit": back, tabindex: back === entry ? 0 : -1,
       click: () => change({ visit: back === chosen ? null : back }),
