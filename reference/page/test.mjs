@@ -775,7 +775,7 @@ describe("earlier visits", () => {
     const percent = value => (100 * value).toFixed(1);
     assert.match(await side(6).textContent(), new RegExp(`^speaks for: ${percent(why[0].visits.find(each => each.visits_before === 1).without)}\\s% without it$`));
     assert.match(await side(5).textContent(), /^speaks against: /);
-    assert.equal(await side(4).textContent(), "changes nothing");
+    assert.equal(await side(4).textContent(), "hardly any effect");
     assert.equal(await side(6).locator(".pull .for").count(), 1);
     assert.equal(await side(5).locator(".pull .against").count(), 1);
     assert.equal(await side(6).locator(".pull .for").evaluate(bar => bar.style.width), "50%", "the strongest of them");
@@ -809,7 +809,7 @@ describe("earlier visits", () => {
     const described = own.filter(({ code, description }) => description && description !== code);
     assert.ok(described.length > 3);
     for (const { code, description, effect } of described) {
-      const side = Math.abs(effect) < 0.005 ? "changes nothing" : effect < 0 ? "speaks for: " : "speaks against: ";
+      const side = Math.abs(effect) < 0.005 ? "hardly any effect" : effect < 0 ? "speaks for: " : "speaks against: ";
       assert.ok(texts.some(text => text.startsWith(`${description} ${code}${side}`)), `${description} ${code}${side}`);
     }
     const labs = own.filter(({ kind }) => kind === 3).sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));

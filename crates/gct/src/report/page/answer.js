@@ -147,7 +147,7 @@ function whyPart(view, run, what, heard) {
   }
   const place = h("div");
   const draw = own => {
-    place.replaceChildren(...reasons(own, Boolean(view.visits)));
+    place.replaceChildren(...reasons(own, view.visits?.length > 0));
     heard(own);
   };
   const select = h("select", { change: () => draw(all[Number(select.value)]) },

@@ -61,7 +61,7 @@ function lookPart(view, run, change) {
   const sliderField = h("label.slider", "Hide links below ", hidden, slider);
   const root = part("look", run.asks === "pairs" ? "What the model connects, and where it looked" : "Where the model looked",
     run.asks !== "pairs" && view.layers.length > 0 && h("p.muted", "Attention is how much a code takes from others on the way to the answer. It is not the reason for the answer: a code that is looked at may change nothing."),
-    run.history && view.layers.length > 0 && h("p.muted", run.history.aggregator === "bag"
+    view.visits?.length > 0 && view.layers.length > 0 && h("p.muted", run.history?.aggregator === "bag"
       ? "The model mixes these codes with those of earlier visits. What goes to those is not drawn, so that not all of what a code gives is seen."
       : "This is about the encounter alone. Each earlier visit is looked at by itself."),
     view.layers.length ? h("div.controls", layers, views, h("label", "Look at ", codes), sliderField)

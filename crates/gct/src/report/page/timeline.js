@@ -17,20 +17,15 @@ function visitsOf(view) {
   return [...view.visits ?? [], own].sort((a, b) => b.visits_before - a.visits_before);
 }
 
-const UNMOVED = "changes nothing";
+/** A change of log-odds that no digit of a probability shows. */
+const NO_CHANGE = 0.005;
 
-/** A change of log-odds when something is left out, in a word: what lowers the answer by its absence speaks for it. */
-function sideOf(change) {
-  if (Math.abs(change) < 0.005) return UNMOVED;
-  return change < 0 ? "speaks for" : "speaks against";
-}
-
-/** The effect of a visit or a code on an answer: a bar, the side that it is on, and the answer without it. */
+/** The effect of a visit or a code on an answer: a bar, the side that it is on, and the answer without it. What lowers it by its absence speaks for it. */
 function effectOf(answer, change, most) {
   if (!known(change)) return null;
+  if (Math.abs(change) < NO_CHANGE) return h("span.effect.none", "hardly any effect");
   const without = 1 / (1 + Math.exp(-logOdds(answer.probability) - change));
-  const side = sideOf(change);
-  return h("span.effect", pull(-change / most), h("span", side, side !== UNMOVED && h("span.muted", `: ${chance(without)} without it`)));
+  return h("span.effect", pull(-change / most), h("span", change < 0 ? "speaks for" : "speaks against", h("span.muted", `: ${chance(without)} without it`)));
 }
 
 /** A heading, a strip of the visits, and the codes of the chosen one; nothing where the run sees no history. */
