@@ -1,5 +1,6 @@
 // Walks through the explorer page in a browser: a file with everything in it, a page that a server feeds, and, where the environment names
-// them, a report that gct wrote (GCT_REPORT, a path) and a server that gct runs (GCT_SERVE, an address).
+// them, a report that gct wrote (GCT_REPORT, a path) and servers that gct runs (GCT_SERVE, and GCT_SERVE_HISTORY of a run that sees earlier
+// visits: addresses).
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -1034,6 +1035,11 @@ async function walk(t, address) {
       if (!await page.locator(".row").count()) continue;
       await page.waitForSelector(".answer");
       assert.ok(await page.locator(".contents li").count() > 0);
+      if (await page.locator(".visits").count()) {
+        await page.locator(".visit").first().click();
+        await page.waitForSelector(".visit-codes h4");
+        await fits(page);
+      }
       const hasGraph = width > 560 || !await page.locator(".choice input[value='heat']").count();
       const drawn = () => hasGraph ? drawnGraph(page) : page.waitForSelector(".look table");
       await drawn();
@@ -1067,8 +1073,17 @@ async function walk(t, address) {
     }
     if (await page.getByRole("link", { name: "Ask" }).count()) {
       await page.getByRole("link", { name: "Ask" }).click();
+      const add = page.getByRole("button", { name: "Add an earlier visit" });
+      const hasHistory = await add.count() > 0;
+      if (hasHistory) {
+        await add.click();
+        await page.getByLabel("Days from earlier visit 1").fill("30");
+        await page.getByRole("combobox", { name: "Add a code of earlier visit 1" }).fill("1");
+        await page.keyboard.press("Enter");
+      }
       await page.getByRole("button", { name: "Explain" }).click();
       await page.waitForSelector(".ask .explain .answer");
+      if (hasHistory) assert.deepEqual(await page.locator(".ask .visits strong").allTextContents(), ["30 days before", "this encounter"]);
       await fits(page);
     }
   }
@@ -1080,5 +1095,7 @@ describe("the walk", () => {
   test("through the file with earlier visits", t => walk(t, pastReport()));
   test("through the server with earlier visits", t => walk(t, livePast));
   test("through a report of gct", { skip: !process.env.GCT_REPORT && "GCT_REPORT is not set" }, t => walk(t, pathToFileURL(process.env.GCT_REPORT).href));
+  test("through a server of gct with earlier visits", { skip: !process.env.GCT_SERVE_HISTORY && "GCT_SERVE_HISTORY is not set" },
+    t => walk(t, new URL(process.env.GCT_SERVE_HISTORY).href));
   test("through a server of gct", { skip: !process.env.GCT_SERVE && "GCT_SERVE is not set" }, t => walk(t, new URL(process.env.GCT_SERVE).href));
 });
