@@ -185,6 +185,11 @@ impl<'a> Sample<'a> {
         })
     }
 
+    /// Whether another sample has the same encounters before it, at the same place in memory.
+    pub(crate) fn shares_history(&self, other: &Sample<'_>) -> bool {
+        !self.before.is_empty() && ptr::eq(self.before.as_ptr(), other.before.as_ptr())
+    }
+
     /// Whether all that is seen is one encounter.
     pub(crate) fn is_bag(&self) -> bool {
         self.window.is_some_and(|window| window.bag)
