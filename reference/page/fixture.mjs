@@ -90,6 +90,37 @@ function whyOf(random, codes, { what, probability }) {
   return { what, probability, changes: changes.sort((a, b) => Math.abs(b.log_odds_change) - Math.abs(a.log_odds_change)) };
 }
 
+/** Days between visits: some of one day, one not known. */
+const DAYS = [34, 1, 400, 0, 2100, null, 12];
+
+/** Visits before an encounter, the latest first, and what an answer owes to each and to each of its codes. */
+function historyOf(random, encounter) {
+  const many = [2, 0, 7, 1, 3][encounter.number % 5];
+  let days = 0;
+  const visits = Array.from({ length: many }, (_, at) => {
+    const size = at === 0 ? 30 : 2 + Math.floor(random() * 9);
+    days += DAYS[at] ?? 0;
+    return { days_before: DAYS[at] === null ? null : days, codes: [...new Set(Array.from({ length: size }, (_, i) => i < 2 ? encounter.codes[i] : Math.floor(random() * 430)))].sort((a, b) => a - b) };
+  });
+  const why = encounter.answers.map(({ what, probability }) => {
+    const odds = Math.log(probability / (1 - probability));
+    const without = change => 1 / (1 + Math.exp(-(odds + change)));
+    const seen = [encounter, ...visits];
+    const effects = seen.map(({ codes }, back) => codes.map((_, at) => back === 1 && at === 0 ? -3 : back === 2 && at === 1 ? 1.5 : (random() - 0.5) / (back + 1)));
+    const changes = effects.flatMap((own, back) => own.map((change, at) => ({ visits_before: back, node: at + 1, code: seen[back].codes[at], without: without(change), log_odds_change: change })));
+    const effect = visits.map((_, at) => { const change = [-2.4, 1.1, 0.001][at] ?? (random() - 0.5); return { visits_before: at + 1, without: without(change), log_odds_change: change }; });
+    return { what, probability, all: changes.sort((a, b) => Math.abs(b.log_odds_change) - Math.abs(a.log_odds_change)), effects, visits: effect.sort((a, b) => Math.abs(b.log_odds_change) - Math.abs(a.log_odds_change)) };
+  });
+  return { visits, why };
+}
+
+/** The most probable diagnoses of the next visit, and those that it has: half of them among these, and two others. */
+function nextOf(random, codes) {
+  const ranked = Array.from({ length: 10 }, (_, i) => [3, 4, 5, 0][i] ?? 10 + 7 * i);
+  const answers = ranked.map((code, i) => ({ what: codes.code[code], probability: 0.8 / (i + 1), truth: i % 3 === 1 }));
+  return { answers, next: [...ranked.filter((_, i) => i % 3 === 1), 101, 102] };
+}
+
 /** What is known of a label where it is used. */
 function outcomeOf(random, name, few) {
   const interval = value => [Math.max(0, value - 0.04), Math.min(1, value + 0.04)];
@@ -158,7 +189,7 @@ const BLOCKS = ["P", "block 2", "block 3"];
 const layer = (name, kind) => ({ name, kind });
 
 /** One run; `matrices` are also kept apart, for the server of the tests. */
-function runOf(seed, { name, group, model, task, asks, layers, masked = false, edgesKnown = false, labels = [], part = "test", many = 12, few = false, figures, structure = null, curves = [], context = false, ceiling = [] }) {
+function runOf(seed, { name, group, model, task, asks, layers, masked = false, edgesKnown = false, labels = [], part = "test", many = 12, few = false, figures, structure = null, curves = [], context = false, ceiling = [], history = null }) {
   const rng = random(seed);
   const codes = codesOf(rng);
   if (context) {
@@ -173,7 +204,11 @@ function runOf(seed, { name, group, model, task, asks, layers, masked = false, e
     return { from, to, encounters: i % 13 ? 5 + Math.floor(rng() * 90) : null, known: i % 13 ? (edgesKnown ? 5 : 0) : null, mean: 0.95 - i * 0.0045,
       low: i % 13 ? 0.9 - i * 0.0045 : null, high: i % 13 ? Math.min(1, 0.99 - i * 0.0045) : null, true: edgesKnown ? (i % 13 ? Math.floor(rng() * 5) : null) : null };
   });
-  const bare = encounters.map(({ kinds, truth, ...encounter }) => encounter);
+  const bare = encounters.map(({ kinds, truth, ...encounter }) => {
+    const asked = asks === "next" ? { ...encounter, ...nextOf(rng, codes) } : encounter;
+    if (!history) return asks === "next" ? { ...asked, why: asked.answers.map(each => whyOf(rng, asked.codes, each)) } : asked;
+    return { ...asked, ...historyOf(rng, asked) };
+  });
   // The last code is so rare that it is not on the map.
   const mapped = codes.code.length - 1, onMap = value => codes.code.map((_, i) => i < mapped ? value(i) : null);
   const neighbours = codes.code.map((_, i) => i < mapped ? Array.from({ length: 10 }, (_, k) => (i * 7 + k * 13 + 1) % mapped) : []);
@@ -181,12 +216,12 @@ function runOf(seed, { name, group, model, task, asks, layers, masked = false, e
   return {
     matrices,
     run: {
-      name, group, model, task, asks, part,
+      name, group, model, task, asks, part, ...history && { history },
       program: "gct 0.1.0", ceiling, calibrated: asks === "labels" ? "platt" : null,
       outcomes: asks === "labels" ? labels.map((label, i) => outcomeOf(rng, label.name, i === 1)) : [], subgroups: asks === "labels" ? subgroupsOf() : [],
       data: { source: "synthetic", sha256: "3fa1".repeat(16), encounters: 50000, training: 39855, asked: few ? null : 5047, left_out: few ? null : asks === "diagnosis" ? 12 : 0, learned_from: few ? null : asks === "diagnosis" ? 34 : 0, warning: few ? "the run learned from some of these subjects: the metrics are too good" : null, codes: { diagnosis: 120, treatment: 150, lab: 160 } },
       settings: [["learning_rate", model === "gct" ? "0.003" : "0.001"], ["batch", "32"], ["model.blocks", layers.length ? "3" : "0"], ["model.width", "128"], ["task", task]],
-      steps: 4000, seconds: 812.4, figures, labels, learning: { metric: asks === "diagnosis" ? "accuracy" : "aucpr", entries }, curves: curves.map((curve, i) => curveOf(rng, curve, 2 + i)),
+      steps: 4000, seconds: 812.4, figures, labels, learning: { metric: { diagnosis: "accuracy", next: "recall@20" }[asks] ?? "aucpr", entries }, curves: curves.map((curve, i) => curveOf(rng, curve, 2 + i)),
       codes, layers, encounters: bare, matrices: layers.length ? gzipSync(Buffer.concat(matrices.flat().map(bytes => Buffer.from(bytes)))).toString("base64") : null,
       structure, links: links.sort((a, b) => b.mean - a.mean),
       map: layers.length === 0 ? null : { x: onMap(i => codes.kind[i] * 0.6 + rng() + rng()), y: onMap(() => rng() + rng() - 1), explained: [0.21, 0.08],
@@ -216,15 +251,32 @@ export function fixture({ many = 12, minCell = 11 } = {}) {
   return { report: { format: 3, program: "gct 0.1.0", made: { date: "2026-11-18", command: "gct report runs/gct runs/transformer" }, live: false, paper, min_cell: minCell, runs: made.map(each => each.run) }, matrices: made.map(each => each.matrices) };
 }
 
+/** Runs that see earlier visits, and runs that predict the next one. */
+export function fixtureOfHistory() {
+  const gru = { aggregator: "gru", visits: 8, days: null, order: "time" };
+  const layers = ["block 1", "block 2"].map(name => layer(name, "attention"));
+  const recall = [["recall@10", 0.31], ["recall@20", 0.44], ["recall@30", 0.52], ["aucpr", 0.21], ["log_loss", 0.043]].map(([name, value]) => ({ name, value, low: value - 0.01, high: value + 0.01 }));
+  const made = [
+    runOf(6, { name: "gru", group: 0, model: "transformer", task: "labels:later,readmission", asks: "labels", context: true, layers, figures: figures(0.38), history: gru,
+      labels: [{ name: "d1_m1", figures: figures(0.41).slice(0, 2) }, { name: "readmission", figures: figures(0.3).slice(0, 2) }], curves: ["d1_m1", "readmission"] }),
+    runOf(7, { name: "next", group: 1, model: "transformer", task: "next_diagnoses", asks: "next", layers, figures: recall, history: { ...gru, days: 365 } }),
+    runOf(8, { name: "new", group: 2, model: "transformer", task: "next_diagnoses:new", asks: "next", layers, figures: recall }),
+  ];
+  const runs = made.map(({ run }) => ({ ...run, encounters: run.encounters.map(({ why, ...encounter }) => ({ ...encounter, why: why.map(({ all, ...each }) => all ? { ...each, changes: all.slice(0, 15).map(({ node, ...change }) => change) } : each) })) }));
+  const whole = made.map(({ run }) => run.encounters);
+  return { report: { format: 3, program: "gct 0.1.0", made: { date: "2026-11-18", command: "gct report runs/gru" }, live: false, paper: [], min_cell: 0, runs }, matrices: made.map(each => each.matrices), whole };
+}
+
 /** What the server says of one encounter, from the same report. */
-export function explanation({ report, matrices }, run, place) {
-  const { codes, layers, encounters } = report.runs[run];
-  const { codes: own, edges, hidden, answers, why } = encounters[place];
+export function explanation({ report, matrices, whole }, run, place) {
+  const { codes, layers } = report.runs[run];
+  const { codes: own, edges, hidden, answers, why, visits } = (whole?.[run] ?? report.runs[run].encounters)[place];
   const kinds = ["visit", "diagnosis", "treatment", "lab", "context"];
   const code = index => ({ kind: kinds[codes.kind[index]], code: codes.code[index], description: codes.description[index] });
   return {
     nodes: [{ kind: "visit", code: "visit", description: null }, ...own.map(code)],
-    attributions: why.map(each => ({ ...each, changes: each.changes.map(change => ({ ...change, ...code(change.code) })) })),
+    attributions: why.map(({ all, effects, ...each }) => ({ ...each, changes: (all ?? each.changes).map(change => ({ ...change, ...code(change.code) })) })),
+    ...visits && { visits: visits.map((visit, at) => ({ visits_before: at + 1, days_before: visit.days_before, codes: visit.codes.map(code) })) },
     layers: layers.map((each, l) => ({ ...each, matrix: numbers(matrices[run][place][l], own.length + 1) })), edges, hidden, answers, unknown: [],
   };
 }

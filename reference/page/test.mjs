@@ -1,5 +1,6 @@
 // Walks through the explorer page in a browser: a file with everything in it, a page that a server feeds, and, where the environment names
-// them, a report that gct wrote (GCT_REPORT, a path) and a server that gct runs (GCT_SERVE, an address).
+// them, a report that gct wrote (GCT_REPORT, a path) and servers that gct runs (GCT_SERVE, and GCT_SERVE_HISTORY of a run that sees earlier
+// visits: addresses).
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -9,11 +10,14 @@ import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { file, livePage, livePolicy, script, style } from "./assemble.mjs";
-import { explanation, fixture, HOSTILE } from "./fixture.mjs";
+import { explanation, fixture, fixtureOfHistory, HOSTILE } from "./fixture.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "gct-page-"));
 const made = fixture();
-let browser, server, live;
+/** Runs that see earlier visits, in a report of their own and behind a server of their own. */
+const past = fixtureOfHistory();
+let browser, live, livePast;
+const servers = [];
 /** What the fake server was asked to explain, with the token that came along, and whether it wants one. */
 const asked = [];
 let secret = null;
@@ -24,26 +28,36 @@ before(async () => {
   browser = await chromium.launch({ executablePath: process.env.GCT_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
   writeFileSync(join(folder, "report.html"), file(made.report));
   writeFileSync(join(folder, "large.html"), file(fixture({ many: 500 }).report));
-  server = createServer(answer).listen(0, "127.0.0.1");
-  await new Promise(resolve => server.once("listening", resolve));
-  live = `http://127.0.0.1:${server.address().port}/`;
+  writeFileSync(join(folder, "past.html"), file(past.report));
+  live = await serve(made);
+  livePast = await serve(past);
 });
 
 after(async () => {
   await browser.close();
-  server.close();
+  servers.forEach(server => server.close());
   rmSync(folder, { recursive: true });
 });
 
+/** The address of a new server of a report. */
+async function serve(made) {
+  const server = createServer((request, response) => answer(made, request, response)).listen(0, "127.0.0.1");
+  servers.push(server);
+  await new Promise(resolve => server.once("listening", resolve));
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
 /** A server of the shapes that gct serves. */
-async function answer(request, response) {
+async function answer(made, request, response) {
   const send = (status, type, body) => response.writeHead(status, { "Content-Type": type, "Content-Security-Policy": livePolicy }).end(body);
   const json = (status, value) => send(status, "application/json", JSON.stringify(value));
   if (request.url === "/") return send(200, "text/html", livePage());
   if (request.url === "/page/page.css") return send(200, "text/css", style);
   if (request.url === "/page/page.js") return send(200, "text/javascript", script);
   if (secret && request.headers.authorization !== `Bearer ${secret}`) return json(401, { error: "a token is needed", hint: "send it" });
-  if (request.url === "/page/report.json") return json(200, { ...made.report, live: true, runs: made.report.runs.map(run => ({ ...run, matrices: null })) });
+  // Reasons and earlier visits are asked for one encounter at a time.
+  const bare = run => ({ ...run, matrices: null, encounters: run.encounters.map(({ why, visits, ...encounter }) => encounter) });
+  if (request.url === "/page/report.json") return json(200, { ...made.report, live: true, runs: made.report.runs.map(bare) });
   const of = request.url.match(/^\/page\/runs\/(\d+)\/encounters\/(\d+)$/);
   if (of) return json(200, explanation(made, Number(of[1]), Number(of[2]) - 1));
   if (request.url === "/v1/explain") {
@@ -52,10 +66,19 @@ async function answer(request, response) {
     const { encounters } = JSON.parse(body);
     asked.push({ encounters, token: request.headers.authorization });
     if (encounters.some(encounter => encounter.diagnosis?.includes("TOO MANY"))) return json(422, { error: "too many codes", hint: "send fewer" });
-    return json(200, { explanations: encounters.map((encounter, at) => ({ ...explanation(made, explains, at), edges: null,
+    return json(200, { explanations: encounters.map((encounter, at) => ({ ...explanation(made, explains, at), edges: null, ...pastOf(made, encounter),
       unknown: (encounter.diagnosis ?? []).filter(code => code === "XYZ").map(code => ({ kind: "diagnosis", code })) })) });
   }
   return json(404, { error: "there is no such page" });
+}
+
+/** What is said of an encounter that comes with earlier visits: of the first of the fixture that has so many, with its own days. */
+function pastOf(made, { start, visits = [] }) {
+  if (!made.report.runs[explains].history) return {};
+  const days = visits.map(visit => Math.round((Date.parse(start) - Date.parse(visit.start)) / 864e5)).sort((a, b) => a - b);
+  const base = explanation(made, explains, made.report.runs[explains].encounters.findIndex(each => each.visits.length >= visits.length));
+  const near = { ...base, visits: base.visits.slice(0, days.length).map((visit, at) => ({ ...visit, days_before: days[at] })) };
+  return { ...near, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= days.length) })) };
 }
 
 /** Opens an address; whatever the browser complains of, and whatever is fetched that is not expected, fails the test. */
@@ -87,6 +110,7 @@ async function open(t, address, { width = 1280, theme = "light" } = {}) {
 }
 
 const report = (hash = "") => pathToFileURL(join(folder, "report.html")).href + hash;
+const pastReport = (hash = "") => pathToFileURL(join(folder, "past.html")).href + hash;
 const fits = async page => assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than its window");
 const drawnGraph = page => page.waitForSelector(".graph .node");
 const state = page => page.evaluate(() => location.hash);
@@ -731,6 +755,265 @@ describe("the server", () => {
   });
 });
 
+describe("earlier visits", () => {
+  const gru = past.report.runs[0];
+  const placeOf = number => gru.encounters.find(encounter => encounter.number === number);
+  const cards = page => page.locator(".visits .visit");
+
+  test("stand in a strip, the oldest first, each with its time, its codes and what it does", async t => {
+    const page = await open(t, pastReport("#encounters?run=gru&encounter=2"));
+    await page.waitForSelector(".visits");
+    const { visits, codes, answers, why } = placeOf(2);
+    assert.equal(visits.length, 7);
+    const times = await page.locator(".visits strong").allTextContents();
+    assert.deepEqual(times, ["2,547 days before", "6 visits before", "2,535 days before", "435 days before", "435 days before", "35 days before", "34 days before", "this encounter"]);
+    assert.match(await page.textContent(".title p"), /^5 codes, 7 earlier visits/);
+    assert.match(await page.textContent(".timeline"), /7 earlier visits are seen\. Below each: what d1_m1/);
+    const texts = await cards(page).allTextContents();
+    assert.match(texts.at(-1), new RegExp(`^this encounter${codes.length} codesthe answer: `));
+    // What speaks for the answer, against it, or does nothing, in words; the bars go to different sides.
+    const side = at => cards(page).nth(at).locator(".effect");
+    const percent = value => (100 * value).toFixed(1);
+    assert.match(await side(6).textContent(), new RegExp(`^speaks for: ${percent(why[0].visits.find(each => each.visits_before === 1).without)}\\s% without it$`));
+    assert.match(await side(5).textContent(), /^speaks against: /);
+    assert.equal(await side(4).textContent(), "hardly any effect");
+    assert.equal(await side(6).locator(".pull .for").count(), 1);
+    assert.equal(await side(5).locator(".pull .against").count(), 1);
+    assert.equal(await side(6).locator(".pull .for").evaluate(bar => bar.style.width), "50%", "the strongest of them");
+    assert.equal(await page.locator(".visits .asked").count(), 1);
+    assert.equal(await page.locator(".visits li").last().getAttribute("class"), "asked");
+    // The latest are in sight.
+    const right = await page.locator(".visits").evaluate(strip => [strip.scrollLeft + strip.clientWidth, strip.scrollWidth]);
+    assert.ok(right[1] - right[0] < 2, right.join());
+    // The other answer has effects of its own.
+    const other = await texts[6];
+    await page.locator(".explain select").first().selectOption("readmission");
+    await page.waitForFunction(before => document.querySelectorAll(".visit")[6].textContent !== before, other);
+    assert.match(await page.textContent(".timeline"), /what readmission/);
+    assert.ok(answers[1].what === "readmission");
+    await fits(page);
+  });
+
+  test("are chosen by mouse and by keyboard, and show their codes with their effects", async t => {
+    const page = await open(t, pastReport("#encounters?run=gru&encounter=2"));
+    await page.waitForSelector(".visits");
+    assert.equal(await page.locator(".visit-codes h4").count(), 0);
+    await cards(page).nth(6).click();
+    await at(page, "visit=1");
+    const { visits, why } = placeOf(2);
+    const items = page.locator(".visit-codes li");
+    assert.equal(await items.count(), visits[0].codes.length);
+    assert.match(await page.textContent(".visit-codes h4"), new RegExp(`^34 days before: ${visits[0].codes.length} codes`));
+    // Names before codes, the strongest of a kind first, with its side in words.
+    const own = visits[0].codes.map((index, at) => ({ code: gru.codes.code[index], description: gru.codes.description[index], kind: gru.codes.kind[index], effect: why[0].effects[1][at] }));
+    const texts = await items.allTextContents();
+    const described = own.filter(({ code, description }) => description && description !== code);
+    assert.ok(described.length > 3);
+    for (const { code, description, effect } of described) {
+      const side = Math.abs(effect) < 0.005 ? "hardly any effect" : effect < 0 ? "speaks for: " : "speaks against: ";
+      assert.ok(texts.some(text => text.startsWith(`${description} ${code}${side}`)), `${description} ${code}${side}`);
+    }
+    const labs = own.filter(({ kind }) => kind === 3).sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
+    const shown = await page.locator(".visit-codes .kinds > div", { hasText: "Labs (" }).locator("li").allTextContents();
+    assert.ok(labs.every(({ code }, at) => shown[at].includes(code)), shown.join());
+    assert.equal(await page.locator(".visit-codes .effect").count(), why[0].effects[1].filter(effect => effect !== null).length);
+    assert.equal(await cards(page).nth(6).getAttribute("aria-pressed"), "true");
+    // The same again closes it. Arrows go through the strip, and the chosen one keeps the focus.
+    await cards(page).nth(6).click();
+    await page.waitForFunction(() => !document.querySelector(".visit-codes h4"));
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    await at(page, "visit=3");
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.visit), "3");
+    await page.keyboard.press("End");
+    await page.keyboard.press(" ");
+    await at(page, "visit=0");
+    assert.match(await page.textContent(".visit-codes h4"), /^This encounter: 5 codes/);
+    assert.equal(await page.locator(".visits [tabindex='0']").count(), 1);
+    // A link leads back, and another encounter has other visits.
+    await page.reload();
+    await page.waitForSelector(".visit-codes h4");
+    await page.locator(".row").nth(0).click();
+    await page.waitForFunction(() => !location.hash.includes("visit="));
+    assert.equal(await page.locator(".visit-codes h4").count(), 0);
+    await page.goBack();
+    await at(page, "visit=0");
+    await page.waitForSelector(".visit-codes h4");
+  });
+
+  test("are named beside the codes that an answer rests on", async t => {
+    const page = await open(t, pastReport("#encounters?run=gru&encounter=2"));
+    await page.waitForSelector(".why table");
+    await page.locator(".why summary").click();
+    const { why } = placeOf(2);
+    const shown = await page.locator(".why tbody th .what").allTextContents();
+    assert.equal(shown.length, why[0].changes.length);
+    why[0].changes.forEach(({ visits_before: back }, at) => {
+      assert.equal(/ · (\d+) visits? before$/.exec(shown[at])?.[1] ?? "0", String(back));
+    });
+    assert.ok(shown.some(text => text.endsWith(" · 2 visits before")) && shown.some(text => text.endsWith(" · 1 visit before")));
+    assert.match(await page.textContent(".why"), /of 1 visit before it would be/);
+    assert.match(await page.textContent(".why"), /without this one code of one visit/);
+    assert.match(await page.textContent(".look"), /This is about the encounter alone/);
+    assert.match(await page.textContent(".look"), /Attention is how much/);
+  });
+
+  test("are none, or not told", async t => {
+    const page = await open(t, pastReport("#encounters?run=gru&encounter=1"));
+    await page.waitForSelector(".timeline");
+    assert.equal(placeOf(1).visits.length, 0);
+    assert.match(await page.textContent(".timeline"), /there is none before this encounter/);
+    assert.equal(await page.locator(".visits").count(), 0);
+    await page.goto(pastReport("#overview?run=gru"));
+    await page.waitForSelector(".facts");
+    assert.match(await page.textContent(".facts"), /Earlier visitsup to 7 before the encountera gated recurrent unit/);
+    await page.goto(pastReport("#overview?run=next"));
+    await page.getByText("of 365 days").waitFor();
+    // Without history nothing speaks of visits.
+    const without = await open(t, report("#encounters?run=transformer&encounter=1"));
+    await without.waitForSelector(".big");
+    assert.equal(await without.locator(".timeline").count(), 0);
+    assert.doesNotMatch(await without.textContent("main"), /earlier visit|visits? before/);
+    await without.goto(report("#overview?run=transformer"));
+    await without.waitForSelector(".facts");
+    assert.doesNotMatch(await without.textContent(".facts"), /Earlier visits/);
+  });
+
+  test("stand below each other on a phone, in the dark, and on paper", async t => {
+    const page = await open(t, pastReport("#encounters?run=gru&encounter=2&visit=1"), { width: 390, theme: "dark" });
+    await page.waitForSelector(".visit-codes h4");
+    const boxes = await cards(page).evaluateAll(all => all.map(card => card.getBoundingClientRect()).map(({ left, top, width }) => [left, top, width]));
+    assert.ok(boxes.every(([left], at) => left === boxes[0][0] && (!at || boxes[at][1] > boxes[at - 1][1])), "one below the other");
+    assert.ok(boxes[0][2] > 290);
+    await fits(page);
+    await page.setViewportSize({ width: 700, height: 1000 });
+    await page.emulateMedia({ media: "print" });
+    await fits(page);
+    const strip = await page.locator(".visits").evaluate(strip => [strip.scrollWidth, strip.clientWidth]);
+    assert.ok(strip[0] <= strip[1] + 1, "no visit is outside of the paper");
+    assert.equal(await cards(page).evaluateAll(all => all.filter(card => getComputedStyle(card).display === "none").length), 0);
+    assert.equal(await page.locator(".hint").isVisible(), false);
+    assert.ok(await page.locator(".visit-codes").isVisible());
+  });
+
+  test("of a server come with the encounter", async t => {
+    const page = await open(t, `${livePast}#encounters?run=gru&encounter=2`);
+    await page.waitForSelector(".visits");
+    assert.equal(await cards(page).count(), 8);
+    await cards(page).nth(6).click();
+    assert.equal(await page.locator(".visit-codes .effect").count(), placeOf(2).visits[0].codes.length);
+    assert.match(await page.locator(".visit-codes .effect").first().textContent(), /^speaks (for|against): /);
+  });
+
+  test("are asked about: another picker for each, with days", async t => {
+    const page = await open(t, `${livePast}#ask?run=gru`);
+    page.forgiven = ["422"];
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("combobox", { name: "Add a code", exact: true }).fill("sex=female");
+    await page.keyboard.press("Enter");
+    const add = page.getByRole("button", { name: "Add an earlier visit" });
+    await add.click();
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Days from earlier visit 1 to the encounter");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("Say how many days before the encounter earlier visit 1 was").waitFor();
+    const days = number => page.getByLabel(`Days from earlier visit ${number} to the encounter`);
+    await days(1).fill("12");
+    await page.getByRole("combobox", { name: "Add a code of earlier visit 1" }).fill("tablet 50 metoprolol");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.waitForSelector(".ask .timeline");
+    const sent = () => asked.at(-1).encounters[0];
+    const between = visit => (Date.parse(sent().start) - Date.parse(visit.start)) / 864e5;
+    assert.deepEqual(Object.keys(sent()).sort(), ["context", "start", "visits"]);
+    assert.match(sent().start, /^\d{4}-\d\d-\d\d$/);
+    assert.deepEqual(sent().visits.map(between), [12]);
+    assert.match(gru.codes.description[gru.codes.code.indexOf(sent().visits[0].treatment[0])], /^Metoprolol/);
+    assert.deepEqual(await page.locator(".visits strong").allTextContents(), ["12 days before", "this encounter"]);
+    // A second one, older; the answer follows. Two of the same day are refused before they are sent.
+    await add.click();
+    await days(2).fill("12");
+    await page.getByText("Two earlier visits are of the same day").waitFor();
+    await days(2).fill("400");
+    await page.waitForFunction(() => document.querySelectorAll(".visits strong").length === 3);
+    assert.deepEqual(sent().visits.map(between), [400, 12], "the oldest first");
+    assert.match(await page.textContent(".ask .why"), /visit before/);
+    // One is taken away again, and the other one is the first.
+    await page.getByRole("button", { name: "Remove this visit" }).first().click();
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Add an earlier visit");
+    await page.waitForFunction(() => document.querySelectorAll(".visits strong").length === 2);
+    assert.deepEqual(sent().visits.map(between), [400]);
+    assert.equal(await page.locator(".earlier h4").first().textContent(), "Earlier visit 1");
+    // No more than the model sees.
+    for (let i = 0; i < 6; i++) await add.click();
+    assert.ok(await add.isDisabled());
+    assert.ok(await page.getByText("The model sees 7 earlier visits at most.").isVisible());
+    await page.getByRole("button", { name: "Clear" }).click();
+    assert.equal(await page.locator(".earlier > li").count(), 0);
+    await page.waitForTimeout(400);
+    assert.deepEqual(Object.keys(sent()), [], "nothing of before is left");
+    await page.keyboard.press("Escape");
+    await page.setViewportSize({ width: 390, height: 800 });
+    await add.click();
+    await fits(page);
+  });
+
+  test("are not offered where the run sees none", async t => {
+    const page = await open(t, `${livePast}#ask?run=new`);
+    await page.waitForSelector(".picker");
+    assert.equal(await page.getByRole("button", { name: "Add an earlier visit" }).count(), 0);
+  });
+});
+
+describe("the next visit", () => {
+  test("has its most probable diagnoses, and what became of them", async t => {
+    const page = await open(t, pastReport("#encounters?run=next&encounter=4"));
+    await page.waitForSelector(".answers");
+    const { answers, next } = past.report.runs[1].encounters[3];
+    const found = answers.filter(answer => answer.truth).length;
+    assert.match(await page.textContent(".answer h3"), /^The most probable diagnoses of the next visit$/);
+    assert.match(await page.textContent(".answer"), new RegExp(`The next visit has ${next.length} diagnoses; ${found} of them are among these 10\\.`));
+    assert.equal(await page.locator(".answers tbody tr").count(), 10);
+    assert.deepEqual((await page.locator(".answers td:last-child").allTextContents()).map(text => text === "● yes"), answers.map(answer => answer.truth));
+    assert.match(await page.textContent(".missed"), /^In the next visit, and not among these: .+, .+\.$/);
+    assert.doesNotMatch(await page.textContent(".answer"), /missed,|false alert|right/);
+    // The reasons of each of the ten can be had, and the strip follows.
+    const select = page.locator(".why select");
+    assert.equal(await select.locator("option").count(), 10);
+    const before = await page.textContent(".timeline p");
+    await select.selectOption("2");
+    assert.notEqual(await page.textContent(".timeline p"), before);
+    assert.equal(await select.evaluate(own => own.value), "2", "what was chosen stays");
+  });
+
+  test("is not known of an encounter of one's own", async t => {
+    explains = 2;
+    t.after(() => { explains = 0; });
+    for (const encounter of past.report.runs[2].encounters) delete encounter.next;
+    const unknown = structuredClone(past.whole[2]);
+    past.whole[2].forEach(encounter => encounter.answers.forEach(answer => { answer.truth = null; }));
+    t.after(() => { past.whole[2] = unknown; });
+    const page = await open(t, `${livePast}#ask?run=new`);
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.waitForSelector(".ask .answers");
+    assert.match(await page.textContent(".answer h3"), /^The most probable new diagnoses of the next visit$/);
+    assert.match(await page.textContent(".answer"), /Which diagnoses the next visit has is not known here\./);
+    assert.equal(await page.locator(".answers thead th").count(), 2);
+    assert.equal(await page.locator(".timeline").count(), 0);
+  });
+
+  test("has metrics with names", async t => {
+    const page = await open(t, pastReport("#overview?run=new"));
+    const figures = await page.textContent(".figures");
+    for (const name of ["recall@10", "recall@20", "recall@30", "AUCPR", "log loss"]) assert.ok(figures.includes(name), name);
+    assert.match(figures, /Share of the diagnoses of the next visit that are among the 20 most probable, the mean over encounters\./);
+    assert.match(await page.textContent(".facts"), /next diagnoses, new ones aloneWhich diagnoses does the next visit have that no visit before it has\?/);
+    assert.match(await page.textContent("section:has(> h2:text-is('Learning'))"), /recall@20 on validation/);
+    assert.match(await page.textContent("main"), /how many of them are found is told above/);
+  });
+});
+
 /** The same walk through a page whose content is not known beforehand. */
 async function walk(t, address) {
   for (const [width, theme] of [[1280, "light"], [390, "dark"]]) {
@@ -752,6 +1035,11 @@ async function walk(t, address) {
       if (!await page.locator(".row").count()) continue;
       await page.waitForSelector(".answer");
       assert.ok(await page.locator(".contents li").count() > 0);
+      if (await page.locator(".visits").count()) {
+        await page.locator(".visit").first().click();
+        await page.waitForSelector(".visit-codes h4");
+        await fits(page);
+      }
       const hasGraph = width > 560 || !await page.locator(".choice input[value='heat']").count();
       const drawn = () => hasGraph ? drawnGraph(page) : page.waitForSelector(".look table");
       await drawn();
@@ -785,8 +1073,17 @@ async function walk(t, address) {
     }
     if (await page.getByRole("link", { name: "Ask" }).count()) {
       await page.getByRole("link", { name: "Ask" }).click();
+      const add = page.getByRole("button", { name: "Add an earlier visit" });
+      const hasHistory = await add.count() > 0;
+      if (hasHistory) {
+        await add.click();
+        await page.getByLabel("Days from earlier visit 1").fill("30");
+        await page.getByRole("combobox", { name: "Add a code of earlier visit 1" }).fill("1");
+        await page.keyboard.press("Enter");
+      }
       await page.getByRole("button", { name: "Explain" }).click();
       await page.waitForSelector(".ask .explain .answer");
+      if (hasHistory) assert.deepEqual(await page.locator(".ask .visits strong").allTextContents(), ["30 days before", "this encounter"]);
       await fits(page);
     }
   }
@@ -795,6 +1092,10 @@ async function walk(t, address) {
 describe("the walk", () => {
   test("through the file of the fixture", t => walk(t, report()));
   test("through the server of the fixture", t => walk(t, live));
+  test("through the file with earlier visits", t => walk(t, pastReport()));
+  test("through the server with earlier visits", t => walk(t, livePast));
   test("through a report of gct", { skip: !process.env.GCT_REPORT && "GCT_REPORT is not set" }, t => walk(t, pathToFileURL(process.env.GCT_REPORT).href));
+  test("through a server of gct with earlier visits", { skip: !process.env.GCT_SERVE_HISTORY && "GCT_SERVE_HISTORY is not set" },
+    t => walk(t, new URL(process.env.GCT_SERVE_HISTORY).href));
   test("through a server of gct", { skip: !process.env.GCT_SERVE && "GCT_SERVE is not set" }, t => walk(t, new URL(process.env.GCT_SERVE).href));
 });

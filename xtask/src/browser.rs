@@ -29,10 +29,16 @@ pub(crate) fn test(gct: &Path) -> Result<()> {
     execute(&mut run("synth --out data --encounters 600"))?;
     execute(&mut run(&format!("train --task graph_reconstruction --model gct --out gct {train}")))?;
     execute(&mut run(&format!("train --task graph_reconstruction --model shallow --out shallow {train}")))?;
-    execute(&mut run("report gct shallow --out report.html"))?;
+    execute(&mut run("synth --out visits --encounters 600 --visits 3"))?;
+    let train = "--data visits --steps 60 --set batch=8 --set validate_every=20 --history gru";
+    execute(&mut run(&format!("train --task label:later --model gct --out later {train}")))?;
+    execute(&mut run(&format!("train --task next_diagnoses --model gct --out next {train}")))?;
+    execute(&mut run("report gct shallow later next --out report.html"))?;
     let serving = Serving::start(run("serve gct --listen 127.0.0.1:0").arg("--json"))?;
+    let with_history = Serving::start(run("serve later --listen 127.0.0.1:0").arg("--json"))?;
     let mut tests = Command::new("node");
     tests.arg("--test").current_dir(&folder).env("GCT_CHROMIUM", chromium);
     tests.env("GCT_REPORT", home.path().join("report.html"));
-    execute(tests.env("GCT_SERVE", format!("http://{}/", serving.address)))
+    tests.env("GCT_SERVE", format!("http://{}/", serving.address));
+    execute(tests.env("GCT_SERVE_HISTORY", format!("http://{}/", with_history.address)))
 }

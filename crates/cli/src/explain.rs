@@ -23,6 +23,7 @@ use crate::{selection, terminal};
 /// Explain one encounter: its predictions, what each code does to them, and where the model looks
 ///
 /// What a code does to a prediction is exact: the model is asked again about the encounter without the code.
+/// A run that sees history is asked so about each earlier visit and each of its codes too.
 /// Attention is something else. It says what each node gives to each other node, block by block, and a
 /// prediction need not depend on what the model looks at.
 #[derive(Args)]
@@ -58,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", conflicts_with = "json", value_parser = at_least_one)]
     top: Option<usize>,
 
-    /// For each prediction, also leave out every pair of its N strongest codes, from 2 to 20
+    /// For each prediction, also leave out every pair of the encounter's N strongest codes, from 2 to 20
     #[arg(long, value_name = "N", value_parser = paired)]
     pairs: Option<usize>,
 
@@ -285,7 +286,7 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
             json!({"name": layer.name, "attention": rows})
         })
         .collect();
-    json!({
+    let mut report = json!({
         "nodes": nodes,
         "edges": structure.edges,
         "blocks": blocks,
@@ -293,7 +294,11 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
         "predictions": explanation.answers,
         "attributions": explanation.attributions,
         "links_left_out": links_left_out,
-    })
+    });
+    if let Some(visits) = &explanation.visits {
+        report["visits"] = json!(visits);
+    }
+    report
 }
 
 #[cfg(test)]
@@ -310,7 +315,13 @@ mod tests {
         let layer = Layer { name: "block 1".into(), kind: LayerKind::Attention, matrix: itself.collect() };
         let nodes = kinds.iter().map(node).collect();
         let structure = Structure { nodes, layers: vec![layer], edges: None };
-        Explanation { structure, answers: Vec::new(), attributions: Vec::new(), connected: None }
+        Explanation {
+            structure,
+            visits: None,
+            answers: Vec::new(),
+            attributions: Vec::new(),
+            connected: None,
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ use crate::terminal::{self, counted, refusal, visible};
 New encounters need no dataset: --data takes JSON lines as above, or a CSV or Parquet file of
 events with encounter_id, kind (diagnosis, treatment, lab or context), code and perhaps value and
 subject_id. Codes are as they are recorded: the rollups and buckets of the run are applied.
-docs/runs.md says more.
+For a run that sees history, lines also have subject_id and start, and perhaps end: those of a
+subject follow each other, the oldest first. docs/runs.md says more.
 
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
@@ -38,8 +39,9 @@ Every row has subject_id, encounter_id and prediction_time, and
   for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability
 
 With --why each row also has why: a list of codes with kind, code, description where there is one,
-change (the probability without the code, minus that with it) and log_odds_change. In CSV it is
-JSON in one column. Every encounter is then asked about once more for each of its codes.")]
+change (the probability without the code, minus that with it) and log_odds_change; of a run that
+sees history also visits_before: 0 for codes of the encounter, 1 for those of the visit before it.
+In CSV it is JSON in one column. Every encounter is then asked about once more for each code.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: SelectionArguments,

@@ -156,17 +156,35 @@ pub(crate) struct Window {
 impl Window {
     /// The encounters that are seen of those before one in the order of the dataset, all of one subject: the
     /// latest first.
-    pub(crate) fn of<'a>(
+    pub(crate) fn of<'a, I: DoubleEndedIterator<Item = &'a Encounter>>(
         self,
-        before: &'a [Encounter],
+        before: I,
         asked: &'a Encounter,
-    ) -> impl Iterator<Item = &'a Encounter> {
-        before.iter().rev().filter(move |earlier| self.sees(earlier, asked)).take(self.visits - 1)
+    ) -> impl Iterator<Item = &'a Encounter> + use<'a, I> {
+        self.all_of(before, asked).take(self.visits - 1)
+    }
+
+    /// The same and one more: the one that is seen where another had never been recorded.
+    pub(crate) fn one_more_of<'a, I: DoubleEndedIterator<Item = &'a Encounter>>(
+        self,
+        before: I,
+        asked: &'a Encounter,
+    ) -> impl Iterator<Item = &'a Encounter> + use<'a, I> {
+        self.all_of(before, asked).take(self.visits)
+    }
+
+    /// The same, however many there are.
+    fn all_of<'a, I: DoubleEndedIterator<Item = &'a Encounter>>(
+        self,
+        before: I,
+        asked: &'a Encounter,
+    ) -> impl Iterator<Item = &'a Encounter> + use<'a, I> {
+        before.rev().filter(move |earlier| self.sees(earlier, asked))
     }
 
     /// Whether there are more encounters to be seen than there may be.
     pub(crate) fn is_cut(self, before: &[Encounter], asked: &Encounter) -> bool {
-        before.iter().filter(|earlier| self.sees(earlier, asked)).nth(self.visits - 1).is_some()
+        self.all_of(before.iter(), asked).nth(self.visits - 1).is_some()
     }
 
     /// Whether an encounter is over, and not too long ago, when the question about another one is asked.
@@ -214,7 +232,7 @@ mod tests {
     }
 
     fn starts(window: Window, before: &[Encounter], asked: &Encounter) -> Vec<i64> {
-        window.of(before, asked).map(|encounter| encounter.start.unwrap() / DAY).collect()
+        window.of(before.iter(), asked).map(|encounter| encounter.start.unwrap() / DAY).collect()
     }
 
     #[test]
@@ -242,9 +260,9 @@ mod tests {
     fn without_times_only_the_recorded_order_counts() {
         let unknown = || Encounter::new(PerKind::default());
         let (before, asked) = ([unknown(), unknown()], unknown());
-        assert_eq!(window(20, 0.0).of(&before, &asked).count(), 0);
+        assert_eq!(window(20, 0.0).of(before.iter(), &asked).count(), 0);
         let recorded = Window { order: Order::Recorded, ..window(20, 0.0) };
-        assert_eq!(recorded.of(&before, &asked).count(), 2);
+        assert_eq!(recorded.of(before.iter(), &asked).count(), 2);
         let after = [unknown()];
         assert_eq!(History::default().next(&asked, &after), None);
         let recorded = History { order: Order::Recorded, ..History::default() };

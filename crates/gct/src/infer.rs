@@ -614,7 +614,10 @@ impl<'a> Predictor<'a> {
 fn shares<'s, 'e>(samples: &'s [Sample<'e>]) -> Vec<&'s [Sample<'e>]> {
     let (mut shares, mut rest) = (Vec::new(), samples);
     while !rest.is_empty() {
-        let same = |at: usize| is_of_same_subject(rest[at - 1].encounter(), rest[at].encounter());
+        let same = |at: usize| {
+            let [one, next] = [rest[at - 1], rest[at]];
+            is_of_same_subject(one.encounter(), next.encounter()) || one.shares_history(&next)
+        };
         let most = rest.len().min(SUBJECT_SHARE);
         let end = (SHARE..most).find(|at| !same(*at)).unwrap_or(most);
         let (share, left) = rest.split_at(end);
@@ -720,5 +723,23 @@ impl<I: Iterator<Item = Result<Encounter>>> Rounds<I> {
             (Some(last), Some(Ok(next))) => self.needs_subject && is_of_same_subject(last, next),
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Aggregator, History};
+
+    #[test]
+    fn samples_that_share_a_history_stay_together() {
+        let visit = || Encounter::new(PerKind::default());
+        let (asked, earlier) = (vec![visit(); 2 * SHARE], [visit(), visit()]);
+        let window = History { aggregator: Aggregator::Gru, ..History::default() }.window();
+        let alone: Vec<Sample<'_>> = asked.iter().map(Sample::of).collect();
+        assert_eq!(shares(&alone).len(), 2, "of subjects that are not known");
+        let of_one: Vec<Sample<'_>> =
+            alone.iter().map(|sample| sample.with_history(&earlier, window)).collect();
+        assert_eq!(shares(&of_one).len(), 1);
     }
 }

@@ -1,6 +1,8 @@
 //! What is known when a question is asked, between the records of a subject and the numbers of a model.
 
-use crate::history::Window;
+use std::ptr;
+
+use crate::history::{History, Order, Window};
 use crate::record::{CodeKind, Encounter, PerKind};
 
 /// What is known when a question about an encounter is asked: the encounter, and with history those of its
@@ -10,6 +12,9 @@ use crate::record::{CodeKind, Encounter, PerKind};
 pub struct Sample<'a> {
     encounter: &'a Encounter,
     before: &'a [Encounter],
+    /// One of those before it, and the version of it that is seen instead; `None` if it is as if it had never
+    /// been recorded.
+    edited: Option<(&'a Encounter, Option<&'a Encounter>)>,
     window: Option<Window>,
     hidden: Option<usize>,
     next: Option<&'a Encounter>,
@@ -20,7 +25,7 @@ pub struct Sample<'a> {
 pub struct OwnedSample {
     /// The encounter that the question is about.
     pub encounter: Encounter,
-    /// Those before it, the oldest first; empty without history.
+    /// Those before it, the oldest first: those that are seen, and perhaps others. Empty without history.
     pub before: Vec<Encounter>,
     /// The next one, where the question is about it and it is known.
     pub next: Option<Encounter>,
@@ -32,10 +37,65 @@ impl From<Encounter> for OwnedSample {
     }
 }
 
+/// Why encounters cannot be the earlier visits of another one. Each is told by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrongVisits {
+    /// Earlier visits are not seen at all.
+    NoHistory,
+    /// One has no start; `None` is the encounter itself.
+    NoStart(Option<usize>),
+    /// One does not begin before the encounter.
+    NotBefore(usize),
+    /// Two begin at the same moment.
+    SameStart([usize; 2]),
+}
+
+impl OwnedSample {
+    /// An encounter with earlier visits of its patient, in any order. Where times are not needed and none is
+    /// known, they are given the oldest first.
+    ///
+    /// # Errors
+    /// If the order of the visits is not clear, or there is no history.
+    pub fn with_visits(
+        encounter: Encounter,
+        visits: Vec<Encounter>,
+        history: &History,
+    ) -> Result<Self, WrongVisits> {
+        if visits.is_empty() {
+            return Ok(encounter.into());
+        }
+        if history.is_none() {
+            return Err(WrongVisits::NoHistory);
+        }
+        let is_untimed = encounter.start.is_none() && visits.iter().all(|visit| visit.start.is_none());
+        let before = match history.order == Order::Recorded && is_untimed {
+            true => visits,
+            false => by_time(&encounter, visits)?,
+        };
+        Ok(OwnedSample { before, ..encounter.into() })
+    }
+}
+
+/// Visits before an encounter, the oldest first.
+fn by_time(encounter: &Encounter, visits: Vec<Encounter>) -> Result<Vec<Encounter>, WrongVisits> {
+    let asked = encounter.start.ok_or(WrongVisits::NoStart(None))?;
+    let timed = visits.into_iter().enumerate().map(|(position, visit)| match visit.start {
+        None => Err(WrongVisits::NoStart(Some(position))),
+        Some(start) if start >= asked => Err(WrongVisits::NotBefore(position)),
+        Some(start) => Ok((start, position, visit)),
+    });
+    let mut timed = timed.collect::<Result<Vec<_>, _>>()?;
+    timed.sort_by_key(|(start, position, _)| (*start, *position));
+    match timed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(same) => Err(WrongVisits::SameStart([same[0].1, same[1].1])),
+        None => Ok(timed.into_iter().map(|(.., visit)| visit).collect()),
+    }
+}
+
 impl<'a> Sample<'a> {
     /// A sample of one encounter of which everything is known.
     pub fn of(encounter: &'a Encounter) -> Self {
-        Sample { encounter, before: &[], window: None, hidden: None, next: None }
+        Sample { encounter, before: &[], edited: None, window: None, hidden: None, next: None }
     }
 
     /// The same with those of the encounters before it that a window sees; they are in the order of a
@@ -68,6 +128,15 @@ impl<'a> Sample<'a> {
         Sample { encounter, hidden: None, ..self }
     }
 
+    /// The same with another version of one of the encounters before it, which is told by its address; `None`
+    /// as if it had never been recorded.
+    pub(crate) fn with_earlier<'b>(self, earlier: &'b Encounter, version: Option<&'b Encounter>) -> Sample<'b>
+    where
+        'a: 'b,
+    {
+        Sample { edited: Some((earlier, version)), ..self }
+    }
+
     /// The same with the diagnosis at this position of the encounter hidden from the model.
     ///
     /// # Panics
@@ -82,9 +151,11 @@ impl<'a> Sample<'a> {
         self.encounter
     }
 
-    /// A copy of what is seen.
+    /// A copy of what is seen, and of the earlier encounter that would be seen if another had never been
+    /// recorded.
     pub fn to_owned_sample(&self) -> OwnedSample {
-        let mut before: Vec<Encounter> = self.history().cloned().collect();
+        let seen = self.window.into_iter().flat_map(|window| window.one_more_of(self.past(), self.encounter));
+        let mut before: Vec<Encounter> = seen.cloned().collect();
         before.reverse();
         OwnedSample { encounter: self.encounter.clone(), before, next: self.next.cloned() }
     }
@@ -101,8 +172,27 @@ impl<'a> Sample<'a> {
 
     /// The earlier encounters that are seen, the latest first.
     pub fn history(&self) -> impl Iterator<Item = &'a Encounter> + use<'a> {
-        let (before, encounter) = (self.before, self.encounter);
-        self.window.into_iter().flat_map(move |window| window.of(before, encounter))
+        let (past, encounter) = (self.past(), self.encounter);
+        self.window.into_iter().flat_map(move |window| window.of(past.clone(), encounter))
+    }
+
+    /// Those before it, seen or not, the oldest first.
+    fn past(&self) -> impl DoubleEndedIterator<Item = &'a Encounter> + Clone + use<'a> {
+        let edited = self.edited;
+        self.before.iter().filter_map(move |earlier| match edited {
+            Some((one, version)) if ptr::eq(one, earlier) => version,
+            _ => Some(earlier),
+        })
+    }
+
+    /// Whether another sample has the same encounters before it, at the same place in memory.
+    pub(crate) fn shares_history(&self, other: &Sample<'_>) -> bool {
+        !self.before.is_empty() && ptr::eq(self.before.as_ptr(), other.before.as_ptr())
+    }
+
+    /// Whether all that is seen is one encounter.
+    pub(crate) fn is_bag(&self) -> bool {
+        self.window.is_some_and(|window| window.bag)
     }
 
     /// Whether there are more earlier encounters than may be seen.
@@ -166,12 +256,51 @@ mod tests {
         assert_eq!((seen, sample.history_is_cut()), (vec![3, 2], true));
         assert_eq!((sample.time(), sample.hidden_diagnosis()), (Some(5 * DAY), Some(8)));
         let owned = sample.to_owned_sample();
-        assert_eq!(owned.before, encounters[1..3]);
+        assert_eq!(owned.before, encounters[..3], "one more than is seen");
         let asked = Encounter { prediction_time: Some(7), ..encounters[3].clone() };
         assert_eq!(Sample::of(&asked).time(), Some(7));
         assert_eq!(sample.about(&asked).history().count(), 2, "another version has the same history");
         let without = Sample::of(&encounters[3]).with_history(&encounters[..3], window(Aggregator::None));
         assert_eq!((without.has_history(), without.history().count()), (false, 0));
+    }
+
+    #[test]
+    fn another_version_of_an_earlier_encounter_is_seen_or_none() {
+        let encounters = [1, 2, 3, 5].map(|day| encounter(day, &[3, 8]));
+        let sample = Sample::of(&encounters[3]).with_history(&encounters[..3], window(Aggregator::Gru));
+        let days = |sample: &Sample<'_>| -> Vec<i64> {
+            sample.history().map(|earlier| earlier.start.unwrap() / DAY).collect()
+        };
+        assert_eq!(days(&sample.with_earlier(&encounters[1], None)), [3, 1], "one more is seen");
+        let edited = encounter(2, &[8]);
+        let other = sample.with_earlier(&encounters[1], Some(&edited));
+        let codes: Vec<usize> = other.history().map(|earlier| earlier.codes.diagnosis.len()).collect();
+        assert_eq!((days(&other), codes), (vec![3, 2], vec![2, 1]));
+    }
+
+    #[test]
+    fn visits_are_sorted_by_their_starts() {
+        let history = |order| History { aggregator: Aggregator::Gru, order, ..History::default() };
+        let untimed = || Encounter::new(PerKind::default());
+        let of = |encounter: Encounter, visits: Vec<Encounter>, order: Order| {
+            OwnedSample::with_visits(encounter, visits, &history(order)).map(|sample| sample.before)
+        };
+        let [first, second, asked] = [1, 2, 5].map(|day| encounter(day, &[day as u32]));
+        for order in [Order::Time, Order::Recorded] {
+            let visits = || vec![second.clone(), first.clone()];
+            assert_eq!(of(asked.clone(), visits(), order), Ok(vec![first.clone(), second.clone()]));
+            assert_eq!(of(first.clone(), visits(), order), Err(WrongVisits::NotBefore(0)));
+            assert_eq!(of(untimed(), visits(), order), Err(WrongVisits::NoStart(None)));
+            let visits = vec![second.clone(), untimed()];
+            assert_eq!(of(asked.clone(), visits, order), Err(WrongVisits::NoStart(Some(1))));
+            let visits = vec![second.clone(), first.clone(), second.clone()];
+            assert_eq!(of(asked.clone(), visits, order), Err(WrongVisits::SameStart([0, 2])));
+            assert_eq!(of(untimed(), Vec::new(), order), Ok(Vec::new()));
+        }
+        assert_eq!(of(untimed(), vec![untimed()], Order::Recorded), Ok(vec![untimed()]));
+        assert_eq!(of(untimed(), vec![untimed()], Order::Time), Err(WrongVisits::NoStart(None)));
+        let none = OwnedSample::with_visits(asked, vec![first], &History::default());
+        assert_eq!(none, Err(WrongVisits::NoHistory));
     }
 
     #[test]

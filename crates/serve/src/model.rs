@@ -69,10 +69,18 @@ fn predictions(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result
 
 fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
     let samples = samples(explainer, questions);
-    let vectors = explainer.predictor().map(&samples, |model, examples, pool| model.visits(examples, pool));
+    let predictor = explainer.predictor();
+    let vectors = predictor.map(&samples, |model, examples, pool| model.visits(examples, pool));
+    let mut subjects = match samples.first().is_some_and(Sample::has_history) {
+        true => predictor.map(&samples, |model, examples, pool| model.subjects(examples, pool)),
+        false => Vec::new(),
+    }
+    .into_iter();
     let embedding = |(question, vector): (&&Question, Vec<f32>)| {
+        let subject = subjects.next();
         finite(&vector)?;
-        Ok(text(&shape::Embedding { vector, unknown: question.unknown.clone() }))
+        finite(subject.as_deref().unwrap_or_default())?;
+        Ok(text(&shape::Embedding { vector, subject, unknown: question.unknown.clone() }))
     };
     questions.iter().zip(vectors).map(embedding).collect()
 }

@@ -10,7 +10,6 @@ use axum::routing::get;
 use gct::dataset::Dataset;
 use gct::infer::Which;
 use gct::job::Job;
-use gct::question::Hide;
 use gct::report::{self, Looked, Options};
 use gct::run::Run;
 use gct::sample::OwnedSample;
@@ -20,7 +19,6 @@ use crate::answer;
 use crate::model::Ask;
 use crate::problem::{Problem, of_json};
 use crate::routes::Shared;
-use crate::words::Question;
 
 /// What the page consists of.
 pub struct Page {
@@ -93,8 +91,8 @@ async fn explanation(
     let axum::extract::Path((index, number)) = path.map_err(|_| Problem::NotFound)?;
     let of_run = app.page.as_ref().filter(|_| index == 0).ok_or(Problem::NotFound)?;
     let position = of_run.encounters.binary_search_by_key(&number, |(number, _)| *number);
-    let sample = of_run.encounters[position.map_err(|_| Problem::NotFound)?].1.clone();
-    let question = Question { sample, hide: Hide::ByEncounter, unknown: Vec::new() };
+    let sample = &of_run.encounters[position.map_err(|_| Problem::NotFound)?].1;
+    let question = app.words.known(sample);
     let deadline = Instant::now() + app.limits.request;
     let asking = app.queue.ask(Ask::Explain, vec![question], ["", ""]);
     let told = timeout_at(deadline, asking).await.map_err(|_| Problem::Late)??;

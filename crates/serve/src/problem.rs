@@ -1,9 +1,25 @@
 //! What can be wrong with a request. A message tells positions and limits, never a value of the request.
 
+use std::fmt;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::shape::Refusal;
+
+/// An encounter of a request, or one of its earlier visits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) index: usize,
+    pub(crate) visit: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "encounters[{}]", self.index)?;
+        self.visit.map_or(Ok(()), |visit| write!(f, ".visits[{visit}]"))
+    }
+}
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,14 +46,28 @@ pub(crate) enum Problem {
     Shape { line: usize, column: usize },
     #[error("there are more than {most} encounters")]
     TooManyEncounters { most: usize },
-    #[error("encounters[{index}] has more than {most} codes")]
-    TooManyCodes { index: usize, most: usize },
+    #[error("{place} has more than {most} codes")]
+    TooManyCodes { place: Place, most: usize },
+    #[error("encounters[{index}] has more than {most} visits")]
+    TooManyVisits { index: usize, most: usize },
     #[error("the matrices of the answer would have more than {most} numbers")]
     TooManyNumbers { most: usize },
     #[error("the answer would have more than {most} bytes")]
     LongAnswer { most: usize },
-    #[error("encounters[{index}] has a value, and the run does not know how values become codes")]
-    NoBuckets { index: usize },
+    #[error("{place} has a value, and the run does not know how values become codes")]
+    NoBuckets { place: Place },
+    #[error("{place}.{name} is neither a date nor a time")]
+    NotATime { place: Place, name: &'static str },
+    #[error("{place} ends before it begins")]
+    EndBeforeStart { place: Place },
+    #[error("encounters[{index}].visits: this run sees no earlier visits")]
+    NoHistory { index: usize },
+    #[error("{place} has no start, so the order of the visits is not known")]
+    NoStart { place: Place },
+    #[error("{place} does not begin before the encounter")]
+    NotBefore { place: Place },
+    #[error("encounters[{index}].visits[{first}] and visits[{second}] begin at the same moment")]
+    SameStart { index: usize, first: usize, second: usize },
     #[error("encounters[{index}] has no diagnosis that the run knows, so none can be hidden and guessed")]
     NothingToHide { index: usize },
     #[error("encounters[{index}].hide is none of its diagnoses that the run knows")]
@@ -70,7 +100,14 @@ impl Problem {
             | Problem::TooManyCodes { .. }
             | Problem::TooManyNumbers { .. }
             | Problem::LongAnswer { .. }
+            | Problem::TooManyVisits { .. }
             | Problem::NoBuckets { .. }
+            | Problem::NotATime { .. }
+            | Problem::EndBeforeStart { .. }
+            | Problem::NoHistory { .. }
+            | Problem::NoStart { .. }
+            | Problem::NotBefore { .. }
+            | Problem::SameStart { .. }
             | Problem::NothingToHide { .. }
             | Problem::NotThereToHide { .. }
             | Problem::HidesNothing { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -98,6 +135,15 @@ impl Problem {
                 "the body is {\"encounters\": [{\"diagnosis\": [CODE], \"treatment\": [CODE], \"lab\": [CODE]}]}, as in /openapi.json"
             }
             Problem::TooManyCodes { .. } => "leave out the codes that matter least",
+            Problem::TooManyVisits { .. } => "leave out the oldest visits",
+            Problem::NotATime { .. } => "give a time such as 2026-03-01 or 2026-03-01T08:30:00",
+            Problem::EndBeforeStart { .. } => "give an end that is not before the start",
+            Problem::NoHistory { .. } => {
+                "leave \"visits\" away, or serve a run that was trained with history"
+            }
+            Problem::NoStart { .. } => "give \"start\" for the encounter and for each of its visits",
+            Problem::NotBefore { .. } => "give earlier visits alone",
+            Problem::SameStart { .. } => "give visits with different starts, or both as one visit",
             Problem::TooManyNumbers { .. } => "ask for explanations of fewer encounters at a time",
             Problem::NoBuckets { .. } => "give codes without values: those of the run's vocabulary",
             Problem::NothingToHide { .. } => "give at least one diagnosis of the run's vocabulary",

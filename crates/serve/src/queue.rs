@@ -38,21 +38,16 @@ const SHARE_COST: usize = 40_000;
 
 /// Whether a request is answered where it arrived. Explanations are long, and so is writing them down.
 fn is_quick(ask: Ask, questions: &[Question]) -> bool {
-    ask != Ask::Explain && questions.iter().map(Question::nodes).sum::<usize>() <= HERE
+    ask != Ask::Explain && questions.iter().map(Question::all_nodes).sum::<usize>() <= HERE
 }
 
-/// What it costs to answer, in pairs of nodes: attention has a number for each.
+/// What it costs to answer.
 fn cost(ask: Ask, question: &Question) -> usize {
-    // What an encounter costs however small it is.
-    const LEAST: usize = 500;
-    let nodes = question.nodes();
-    let times = match ask {
-        Ask::Predict | Ask::Embed => 1,
+    match ask {
+        Ask::Predict | Ask::Embed => question.cost(1, false),
         // All numbers of an explanation are written down, and it takes an answer for each code.
-        Ask::Explain if question.has_reasons() => 8 + nodes,
-        Ask::Explain => 8,
-    };
-    times * (LEAST + nodes.pow(2))
+        Ask::Explain => question.cost(8, question.has_reasons()),
+    }
 }
 
 /// The cost of all.

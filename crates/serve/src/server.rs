@@ -33,7 +33,7 @@ use crate::page::Page;
 use crate::queue;
 use crate::routes::{self, App};
 use crate::settings::{Limits, Log, Settings};
-use crate::shape::{Codes, Model};
+use crate::shape::{Codes, History, Model};
 use crate::words::Words;
 
 /// How often it is looked whether to stop.
@@ -126,6 +126,7 @@ impl Server {
             program: concat!("gct ", env!("CARGO_PKG_VERSION")).into(),
             labels: run.settings().task.labels(),
             calibrated: run.calibration()?.map(|calibration| calibration.method().to_string()),
+            history: History::of(&run.settings().history),
             codes: Codes {
                 context: codes.context.len(),
                 diagnosis: codes.diagnosis.len(),
@@ -141,7 +142,7 @@ impl Server {
             limits,
             bodies: Budget::new(limits.bodies),
             answers: Budget::new(limits.answers),
-            words: Words::new(run, limits.codes),
+            words: Words::new(run, &limits),
             queue,
             model,
             page,

@@ -43,6 +43,52 @@ pub struct Encounter<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     pub hide: Option<Code<'a>>,
+    /// When it began: `2026-03-01`, or `2026-03-01T08:30:00`. Earlier visits need it.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    pub start: Option<Code<'a>>,
+    /// When it ended. No answer depends on it.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    pub end: Option<Code<'a>>,
+    /// The moment up to which its codes are known; its start if it is not given.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    pub prediction_time: Option<Code<'a>>,
+    /// For runs that see history: earlier visits of the patient, in any order.
+    #[serde(borrow)]
+    pub visits: Vec<Visit<'a>>,
+}
+
+/// An earlier visit of the patient, by its codes. It has no `Debug`: what is in it belongs into no message.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"start": "2026-01-20", "end": "2026-01-25T10:00:00", "diagnosis": ["D_1"]}))]
+pub struct Visit<'a> {
+    /// When it began: before the encounter, and at another moment than all other visits.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    pub start: Option<Code<'a>>,
+    /// When it ended, where that is known. A visit that was not over when the encounter began is not seen.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    pub end: Option<Code<'a>>,
+    /// What was known of the patient and the visit, if the run learned from that.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<CodeOrValue>)]
+    pub context: Vec<Recorded<'a>>,
+    /// Why the patient came.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>)]
+    pub diagnosis: Vec<Code<'a>>,
+    /// What was ordered.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<String>)]
+    pub treatment: Vec<Code<'a>>,
+    /// What was measured.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<CodeOrValue>)]
+    pub lab: Vec<Recorded<'a>>,
 }
 
 /// A code, or one with a value, in the description.
@@ -87,7 +133,7 @@ pub struct Prediction {
     /// The labels; or guesses of the hidden diagnosis; or the pairs of codes that are connected, the
     /// strongest first, at most 30.
     pub answers: Vec<Answer>,
-    /// Codes that the run does not know; they were left out.
+    /// Codes that the run does not know, of the encounter and its earlier visits; they were left out.
     pub unknown: Vec<UnknownCode>,
 }
 
@@ -141,10 +187,14 @@ pub struct Explanation {
     /// The node that was hidden from the model.
     #[schema(required = true)]
     pub hidden: Option<usize>,
+    /// The earlier visits that the model sees, the latest first; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Vec<PastVisit>>,
     /// What it predicts.
     pub answers: Vec<Answer>,
     /// Why: what each code does to each of the answers, in their order. `null` for an encounter of more than
-    /// 200 codes, which would be asked about once more for each.
+    /// 200 codes, which would be asked about once more for each, and where its earlier visits would make that
+    /// take longer.
     #[schema(required = true)]
     pub attributions: Option<Vec<Attribution>>,
     /// Codes that the run does not know; they were left out.
@@ -158,14 +208,50 @@ pub struct Attribution {
     pub what: String,
     /// How probable the model finds it with all codes.
     pub probability: f64,
-    /// What happens when one code is left out, the largest change of log-odds first.
+    /// What happens when a whole earlier visit is left out, the largest change of log-odds first; only if the
+    /// run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Vec<VisitChange>>,
+    /// What happens when one code is left out of one visit, the largest change of log-odds first.
     pub changes: Vec<Change>,
+}
+
+/// What happens to an answer when the model is asked again as if an earlier visit had never been recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct VisitChange {
+    /// How many visits before the encounter, of those that are seen: 1 for the latest.
+    pub visits_before: usize,
+    /// Whole days from its start to that of the encounter, where times are known.
+    #[schema(required = true)]
+    pub days_before: Option<i64>,
+    /// The probability without it.
+    pub without: f64,
+    /// The same minus the probability with it: negative if the visit speaks for the answer.
+    pub change: f64,
+    /// The change of the log-odds.
+    pub log_odds_change: f64,
+}
+
+/// An earlier visit that the model sees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PastVisit {
+    /// How many visits before the encounter, of those that are seen: 1 for the latest.
+    pub visits_before: usize,
+    /// Whole days from its start to that of the encounter, where times are known.
+    #[schema(required = true)]
+    pub days_before: Option<i64>,
+    /// Its codes: context, diagnoses, treatments and labs, each kind in the order of the run's vocabulary.
+    pub codes: Vec<Node>,
 }
 
 /// What happens to an answer when the model is asked again about the encounter without a code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// The index of the code in `nodes`.
+    /// The visit that the code is left out of, by how many visits before the encounter: 0 for the encounter
+    /// itself. Only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits_before: Option<usize>,
+    /// The index of the code in `nodes`; of an earlier visit, 1 more than that in its `codes`.
     pub node: usize,
     /// Its kind.
     #[schema(value_type = Kind)]
@@ -185,15 +271,39 @@ pub struct Change {
 
 impl From<gct::predict::Attribution> for Attribution {
     fn from(attribution: gct::predict::Attribution) -> Self {
-        let gct::predict::Attribution { what, probability, changes, pairs: _ } = attribution;
-        Attribution { what, probability, changes: changes.into_iter().map(Into::into).collect() }
+        let gct::predict::Attribution { what, probability, visits, changes, pairs: _ } = attribution;
+        let visits = visits.map(|visits| visits.into_iter().map(Into::into).collect());
+        Attribution { what, probability, visits, changes: changes.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<gct::predict::VisitChange> for VisitChange {
+    fn from(change: gct::predict::VisitChange) -> Self {
+        let gct::predict::VisitChange { visits_before, days_before, without, change, log_odds_change } =
+            change;
+        VisitChange { visits_before, days_before, without, change, log_odds_change }
+    }
+}
+
+impl From<gct::predict::PastVisit> for PastVisit {
+    fn from(visit: gct::predict::PastVisit) -> Self {
+        let gct::predict::PastVisit { visits_before, id: _, days_before, codes } = visit;
+        PastVisit { visits_before, days_before, codes: codes.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<gct::predict::PastCode> for Node {
+    fn from(code: gct::predict::PastCode) -> Self {
+        let gct::predict::PastCode { kind, code, description } = code;
+        Node { kind, code, description }
     }
 }
 
 impl From<gct::predict::Change> for Change {
     fn from(change: gct::predict::Change) -> Self {
-        let gct::predict::Change { node, kind, code, description, without, change, log_odds_change } = change;
-        Change { node, kind, code, description, without, change, log_odds_change }
+        let gct::predict::Change { visits_before, node, kind, code, description, .. } = change;
+        let gct::predict::Change { without, change, log_odds_change, .. } = change;
+        Change { visits_before, node, kind, code, description, without, change, log_odds_change }
     }
 }
 
@@ -278,6 +388,7 @@ impl Explanation {
             layers: layers.into_iter().map(|layer| Layer::of(layer, nodes)).collect(),
             edges: (structure.edges)
                 .map(|edges| edges.into_iter().map(|(cause, effect)| [cause, effect]).collect()),
+            visits: explanation.visits.map(|visits| visits.into_iter().map(Into::into).collect()),
             answers: explanation.answers.into_iter().map(Into::into).collect(),
             attributions: has_reasons.then(|| explanation.attributions.into_iter().map(Into::into).collect()),
             unknown,
@@ -296,14 +407,17 @@ pub struct Embeddings {
 /// The vector of a visit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Embedding {
-    /// As many numbers as the model is wide.
+    /// That of the visit alone: as many numbers as the model is wide.
     pub vector: Vec<f32>,
+    /// That of the visit with the earlier ones that the model sees; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Vec<f32>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
 }
 
 /// What `/v1/model` answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Model {
     /// The model's name in the paper.
     pub model: String,
@@ -315,12 +429,54 @@ pub struct Model {
     pub labels: Vec<String>,
     /// How their probabilities are calibrated: `platt`, `isotonic`, or null if they are the model's own.
     pub calibrated: Option<String>,
+    /// What it sees of earlier visits; not told if that is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// How many codes it knows.
     pub codes: Codes,
     /// Numbers per node, and per visit.
     pub width: usize,
     /// The layers of an explanation.
     pub layers: Vec<LayerName>,
+}
+
+/// What a model sees of earlier visits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct History {
+    /// What makes one vector of those of the visits: `gru`, `cnn`, `attention`, or `bag` for all codes as one
+    /// encounter.
+    pub aggregator: String,
+    /// Visits that are seen at most, the encounter among them: the latest.
+    pub visits: usize,
+    /// How many days before the encounter earlier visits may have begun; null for any number.
+    #[schema(required = true)]
+    pub days: Option<f64>,
+    /// What the order of visits is taken from: `time`, which is needed then, or `recorded`.
+    #[schema(value_type = Order)]
+    pub order: gct::history::Order,
+}
+
+/// The orders of visits in the description.
+struct Order;
+
+impl PartialSchema for Order {
+    fn schema() -> RefOr<Schema> {
+        one_of("What the order of visits is taken from.", ["time", "recorded"])
+    }
+}
+
+impl ToSchema for Order {}
+
+impl History {
+    /// What a run sees; `None` if that is nothing.
+    pub(crate) fn of(history: &gct::history::History) -> Option<Self> {
+        (!history.is_none()).then(|| History {
+            aggregator: history.aggregator.name().into(),
+            visits: history.visits,
+            days: (history.days > 0.0).then_some(history.days),
+            order: history.order,
+        })
+    }
 }
 
 /// How many codes of each kind there are.

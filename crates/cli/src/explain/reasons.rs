@@ -1,10 +1,10 @@
 //! Why a model predicts what it predicts, as tables: what happens when codes are left out.
 
 use anyhow::Result;
-use gct::predict::{Attribution, Change, Explanation, PairChange};
+use gct::predict::{Attribution, Change, Explanation, PairChange, PastVisit, VisitChange};
 use gct::question::Question;
 
-use crate::terminal::{self, refusal, visible};
+use crate::terminal::{self, counted, refusal, visible};
 
 /// Of how many predictions the reasons are listed, where there are many of which most are hardly probable.
 const FIRST: usize = 3;
@@ -35,28 +35,71 @@ pub(super) fn text(question: &Question, explanation: &Explanation, top: usize) -
         Question::Labels(_) => explanation.attributions.len(),
         Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => FIRST,
     };
-    explanation.attributions.iter().take(shown).map(|attribution| reasons(attribution, top)).collect()
+    let visits = explanation.visits.as_deref();
+    let shown = explanation.attributions.iter().take(shown);
+    shown.map(|attribution| reasons(attribution, visits, top)).collect()
 }
 
-fn reasons(Attribution { what, probability, changes, pairs }: &Attribution, top: usize) -> String {
-    let (what, probability) = (visible(what), share(*probability));
+/// The reasons of a prediction; `visits` are the earlier ones, where there is history.
+fn reasons(attribution: &Attribution, visits: Option<&[PastVisit]>, top: usize) -> String {
+    let Attribution { what, probability, changes, pairs, .. } = attribution;
+    let why = format!("\nwhy {}, {}", visible(what), share(*probability));
+    let mut text = of_visits(&why, attribution, top);
     if changes.is_empty() {
-        return format!("\nwhy {what}, {probability}: the encounter has no code to leave out\n");
+        return text + &format!("{why}: the encounter has no code to leave out\n");
     }
-    let row = |change: &Change| {
-        let Change { kind, code, description, without, change, log_odds_change, .. } = change;
-        let name = name(code, description.as_deref());
-        vec![name, kind.name().into(), share(*without), signed(*change), format!("{log_odds_change:+.2}")]
-    };
-    let header = ["code", "kind", "without it", "change", "log-odds"];
-    let mut text = format!("\nwhy {what}, {probability}: what happens when one code is left out\n");
-    text += &terminal::table(&header, changes.iter().take(top).map(row));
+    text += &format!("{why}: what happens when one code is left out\n");
+    text += &of_codes(changes, visits, top);
     if !pairs.is_empty() {
-        text += &format!("\nwhy {what}, {probability}: what happens when two codes are left out\n");
+        text += &format!("{why}: what happens when two codes are left out\n");
         let header = ["code", "and", "without both", "change", "log-odds", "beyond the sum"];
         text += &terminal::table(&header, pairs.iter().take(top).map(pair));
     }
     text
+}
+
+/// What earlier visits do; nothing where none is seen.
+fn of_visits(why: &str, attribution: &Attribution, top: usize) -> String {
+    let Some(visits) = attribution.visits.as_ref().filter(|visits| !visits.is_empty()) else {
+        return String::new();
+    };
+    let row = |VisitChange { visits_before, days_before, without, change, log_odds_change }: &VisitChange| {
+        let name = before(*visits_before, *days_before);
+        vec![name, share(*without), signed(*change), format!("{log_odds_change:+.2}")]
+    };
+    let header = ["visit", "without it", "change", "log-odds"];
+    let table = terminal::table(&header, visits.iter().take(top).map(row));
+    format!("{why}: what happens when one earlier visit is left out\n{table}")
+}
+
+/// What codes do; where there is history, each with its visit.
+fn of_codes(changes: &[Change], visits: Option<&[PastVisit]>, top: usize) -> String {
+    let row = |change: &Change| {
+        let Change { kind, code, description, without, change, log_odds_change, visits_before, .. } = change;
+        let name = name(code, description.as_deref());
+        let of_visit = visits_before.zip(visits).map(|(back, visits)| match back {
+            0 => String::new(),
+            back => before(back, visits[back - 1].days_before),
+        });
+        let numbers = [share(*without), signed(*change), format!("{log_odds_change:+.2}")];
+        [name, kind.name().into()].into_iter().chain(of_visit).chain(numbers).collect()
+    };
+    let rows = changes.iter().take(top).map(row);
+    match visits {
+        None => terminal::table(&["code", "kind", "without it", "change", "log-odds"], rows),
+        Some(_) => {
+            terminal::table(&["code", "kind", "earlier visit", "without it", "change", "log-odds"], rows)
+        }
+    }
+}
+
+/// An earlier visit in words.
+fn before(visits: usize, days: Option<i64>) -> String {
+    let visits = counted(visits as u64, "visit", "visits");
+    match days {
+        Some(days) => format!("{visits} before, {}", counted(days.unsigned_abs(), "day", "days")),
+        None => format!("{visits} before"),
+    }
 }
 
 fn pair(PairChange { codes, without, change, log_odds_change, interaction, .. }: &PairChange) -> Vec<String> {
@@ -87,6 +130,13 @@ fn is_written_as_zero(number: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_earlier_visit_is_told_by_its_place_and_its_days() {
+        assert_eq!(before(2, Some(34)), "2 visits before, 34 days");
+        assert_eq!(before(1, Some(1)), "1 visit before, 1 day");
+        assert_eq!(before(1, None), "1 visit before");
+    }
 
     #[test]
     fn a_small_probability_is_not_zero() {

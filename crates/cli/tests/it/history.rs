@@ -73,3 +73,76 @@ fn history_that_makes_no_sense_is_refused() {
     let error = refusal(&home, "train --data data --task graph_reconstruction --out run --history gru");
     assert!(error.contains("none in this task"), "{error}");
 }
+
+#[test]
+fn explanations_tell_what_earlier_visits_do() {
+    let (_guard, home) = trained("--history gru");
+    let rows = {
+        json(&home, "predict run --split all --why 4 --out all.jsonl");
+        lines(&home.join("all.jsonl"))
+    };
+    // The last visit of a patient who has three or more.
+    let of_patient = |a: &serde_json::Value, b: &serde_json::Value| a["subject_id"] == b["subject_id"];
+    let patient = rows.chunk_by(of_patient).find(|visits| visits.len() >= 3).unwrap();
+    let last = patient.last().unwrap();
+    let id = last["encounter_id"].as_str().unwrap();
+    let told = json(&home, &format!("explain run --encounter {id}"));
+    let (visits, why) = (told["visits"].as_array().unwrap(), &told["attributions"][0]);
+    let ids: Vec<&serde_json::Value> = visits.iter().map(|visit| &visit["encounter_id"]).collect();
+    let earlier = patient.iter().rev().skip(1).map(|row| &row["encounter_id"]);
+    assert!(ids.into_iter().eq(earlier), "{visits:?}");
+    assert_eq!(why["visits"].as_array().unwrap().len(), visits.len());
+    assert_eq!(why["probability"], last["predicted_boolean_probability"]);
+    let strongest: Vec<_> = why["changes"].as_array().unwrap().iter().take(4).collect();
+    for (row, change) in last["why"].as_array().unwrap().iter().zip(strongest) {
+        assert_eq!((&row["visits_before"], &row["code"]), (&change["visits_before"], &change["code"]));
+    }
+    let shown = gct(&home, &format!("explain run --encounter {id} --top 1000")).assert().success();
+    let text = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
+    assert!(text.contains(": what happens when one earlier visit is left out\nvisit "), "{text}");
+    let days = |visit: &serde_json::Value| match visit["days_before"].as_i64().unwrap() {
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    };
+    let latest = format!("1 visit before, {}", days(&visits[0]));
+    let of_latest = text.lines().filter(|line| line.contains(&latest)).count();
+    assert_eq!(of_latest, 1 + visits[0]["codes"].as_array().unwrap().len(), "{latest} in {text}");
+    assert!(text.contains(&format!("2 visits before, {}", days(&visits[1]))), "{text}");
+    // Pairs are of the visit asked about.
+    let paired = json(&home, &format!("explain run --encounter {id} --pairs 3"));
+    assert_eq!(paired["attributions"][0]["pairs"].as_array().unwrap().len(), 3);
+    json(&home, "predict run --split all --why 2 --out all.parquet");
+    json(&home, "predict run --split all --why 2 --out all.csv");
+    let csv = fs::read_to_string(home.join("all.csv")).unwrap();
+    assert!(csv.contains("[{\"\"visits_before\"\":"), "{}", csv.lines().nth(1).unwrap());
+}
+
+#[test]
+fn new_patients_have_a_history_of_the_lines_before_them() {
+    let (_guard, home) = trained("--history gru");
+    let visit = |id: &str, start: &str| {
+        format!(
+            "{{\"id\": \"{id}\", \"subject_id\": \"S1\", \"start\": \"{start}\", \"diagnosis\": [\"D_1\"]}}\n"
+        )
+    };
+    let [first, second] = [visit("A", "2026-01-20"), visit("B", "2026-03-01T08:30")];
+    let predicted = |text: &str| {
+        fs::write(home.join("new.jsonl"), text).unwrap();
+        json(&home, "predict run --data new.jsonl --out out.jsonl --force");
+        lines(&home.join("out.jsonl"))
+    };
+    let (both, alone) = (predicted(&(first.clone() + &second)), predicted(&second));
+    let probability = "predicted_boolean_probability";
+    assert_ne!(both[1][probability], alone[0][probability]);
+    assert_eq!(alone[0]["prediction_time"], "2026-03-01T08:30:00");
+    let told = json(&home, "explain run --data new.jsonl");
+    assert_eq!(told["visits"], serde_json::json!([]));
+    predicted(&(first.clone() + &second));
+    let told = json(&home, "explain run --data new.jsonl --encounter B");
+    assert_eq!(told["visits"][0]["encounter_id"], "A");
+    assert_eq!(told["visits"][0]["days_before"], 40);
+    assert_eq!(told["predictions"][0]["probability"], both[1][probability]);
+    fs::write(home.join("wrong.jsonl"), second + &first).unwrap();
+    let said = refusal(&home, "predict run --data wrong.jsonl --out wrong.csv");
+    assert!(said.contains("line 2: it begins before an earlier line of its subject"), "{said}");
+}

@@ -271,3 +271,135 @@ fn the_same_run_gives_the_same_page() {
     }
     assert_eq!(fs::read(home.join("one.html")).unwrap(), fs::read(home.join("three.html")).unwrap());
 }
+
+/// Patients with three visits in the mean, and a run on them.
+fn train_on_visits(home: &Path, task: &str, others: &str) {
+    if !home.join("visits").exists() {
+        gct(home, "synth --out visits --encounters 600 --visits 3 --quiet").assert().success();
+    }
+    let line = format!(
+        "train --data visits --task {task} --steps 12 --set validate_every=6 --set batch=8 --set model.width=16 \
+         --out run --quiet {others}"
+    );
+    gct(home, &line).assert().success();
+}
+
+/// The names of codes of a run, by their indexes.
+fn code_names<'a>(run: &'a Value, indexes: &'a Value) -> Vec<&'a Value> {
+    indexes
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|index| &run["codes"]["code"][index.as_u64().unwrap() as usize])
+        .collect()
+}
+
+#[test]
+fn earlier_visits_are_told_with_what_they_do() {
+    let (_guard, home) = home();
+    train_on_visits(&home, "label:later", "--model gct --history gru");
+    let page = report(&home, "run --encounters 12 --with-ids");
+    let run = &page["runs"][0];
+    let seen = serde_json::json!({ "aggregator": "gru", "visits": 20, "days": null, "order": "time" });
+    assert_eq!(run["history"], seen);
+    let rows = run["encounters"].as_array().unwrap();
+    let many = |row: &&Value| row["visits"].as_array().unwrap().len();
+    assert!(rows.iter().any(|row| many(&row) == 0));
+    let row = rows.iter().max_by_key(many).unwrap();
+    assert!(many(&row) > 1);
+    let explained = json(&home, &format!("explain run --encounter {}", row["id"].as_str().unwrap()));
+    let visits = row["visits"].as_array().unwrap();
+    assert_eq!(visits.len(), explained["visits"].as_array().unwrap().len());
+    for (visit, other) in visits.iter().zip(explained["visits"].as_array().unwrap()) {
+        assert!(visit["days_before"].as_u64().is_some());
+        for name in ["days_before", "encounter_id"] {
+            assert_eq!(visit[name], other[name]);
+        }
+        let codes: Vec<&Value> =
+            other["codes"].as_array().unwrap().iter().map(|code| &code["code"]).collect();
+        assert_eq!(code_names(run, &visit["codes"]), codes);
+    }
+    let (why, other) = (&row["why"][0], &explained["attributions"][0]);
+    let near =
+        |value: &Value, other: &Value| (value.as_f64().unwrap() - other.as_f64().unwrap()).abs() < 1e-4;
+    for (visit, other) in why["visits"].as_array().unwrap().iter().zip(other["visits"].as_array().unwrap()) {
+        assert_eq!(visit["visits_before"], other["visits_before"]);
+        assert!(near(&visit["without"], &other["without"]));
+        assert!(near(&visit["log_odds_change"], &other["log_odds_change"]));
+    }
+    let changes = other["changes"].as_array().unwrap();
+    assert!(changes.iter().take(15).any(|change| change["visits_before"] != 0));
+    for (lacking, change) in why["changes"].as_array().unwrap().iter().zip(changes) {
+        assert_eq!(lacking["visits_before"], change["visits_before"]);
+        assert_eq!(run["codes"]["code"][lacking["code"].as_u64().unwrap() as usize], change["code"]);
+    }
+    for change in changes {
+        let place = |name: &str| change[name].as_u64().unwrap() as usize;
+        assert!(near(&why["effects"][place("visits_before")][place("node") - 1], &change["log_odds_change"]));
+    }
+    let effects: usize =
+        why["effects"].as_array().unwrap().iter().map(|of| of.as_array().unwrap().len()).sum();
+    assert_eq!(effects, changes.len(), "no code is without its effect");
+}
+
+#[test]
+fn visits_are_told_where_encounters_are_and_without_names() {
+    let (_guard, home) = home();
+    train_on_visits(&home, "label:later", "--model gct --history gru");
+    let text = report(&home, "run --encounters 5").to_string();
+    assert!(text.contains("days_before") && !text.contains("encounter_id") && !text.contains("\"start\""));
+    for none in ["--encounters 0", "--min-cell 11"] {
+        let page = report(&home, &format!("run {none}"));
+        assert_eq!(page["runs"][0]["encounters"], serde_json::json!([]));
+        assert!(!page.to_string().contains("days_before"));
+    }
+}
+
+#[test]
+fn without_history_nothing_speaks_of_visits() {
+    let (_guard, home) = home();
+    train_on_visits(&home, "label:later", "--model gct");
+    let page = report(&home, "run --encounters 5");
+    let row = &page["runs"][0]["encounters"][0];
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<String>>();
+    assert_eq!(keys(row), ["number", "chosen", "loss", "codes", "hidden", "edges", "answers", "why"]);
+    assert_eq!(keys(&row["why"][0]), ["what", "probability", "changes"]);
+    assert_eq!(keys(&row["why"][0]["changes"][0]), ["code", "without", "log_odds_change"]);
+    assert_eq!(page["runs"][0].get("history"), None);
+}
+
+#[test]
+fn of_a_bag_the_encounter_alone_is_looked_at() {
+    let (_guard, home) = home();
+    train_on_visits(&home, "label:later", "--model transformer --history bag");
+    let page = report(&home, "run --encounters 12 --with-ids");
+    let rows = page["runs"][0]["encounters"].as_array().unwrap();
+    let row = rows.iter().max_by_key(|row| row["visits"].as_array().unwrap().len()).unwrap();
+    let explained = json(&home, &format!("explain run --encounter {}", row["id"].as_str().unwrap()));
+    let nodes = explained["nodes"].as_array().unwrap().len();
+    assert_eq!(nodes, 1 + row["codes"].as_array().unwrap().len());
+    for block in explained["blocks"].as_array().unwrap() {
+        let rows = block["attention"].as_array().unwrap();
+        assert!(rows.len() == nodes && rows.iter().all(|row| row.as_array().unwrap().len() == nodes));
+        let given: f64 = rows[0].as_array().unwrap().iter().filter_map(Value::as_f64).sum();
+        assert!(given < 0.999, "{given}: something goes to earlier visits");
+    }
+}
+
+#[test]
+fn the_next_visit_is_told_beside_the_most_probable_diagnoses() {
+    let (_guard, home) = home();
+    train_on_visits(&home, "next_diagnoses", "--model gct");
+    let page = report(&home, "run --encounters 8");
+    let run = &page["runs"][0];
+    assert_eq!((&run["asks"], &run["learning"]["metric"]), (&"next".into(), &"recall@20".into()));
+    for row in run["encounters"].as_array().unwrap() {
+        let (answers, next) = (row["answers"].as_array().unwrap(), code_names(run, &row["next"]));
+        assert_eq!((answers.len(), row["why"].as_array().unwrap().len()), (10, 10));
+        assert!(!next.is_empty());
+        for (answer, why) in answers.iter().zip(row["why"].as_array().unwrap()) {
+            assert_eq!(answer["what"], why["what"]);
+            assert_eq!(answer["truth"], next.contains(&&answer["what"]));
+        }
+    }
+}

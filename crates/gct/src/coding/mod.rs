@@ -6,6 +6,7 @@
 mod buckets;
 mod code;
 mod mapping;
+mod moment;
 mod recorded;
 mod rules;
 
@@ -18,6 +19,7 @@ use serde_json::Value;
 pub use buckets::{bucket, bucket_code, bucket_text};
 pub use code::{ICD9, ICD10, procedures_of};
 pub use mapping::{Group, Mapping};
+pub use moment::{RecordedTimes, WrongTime, moment};
 pub use recorded::Recorded;
 pub use rules::Rule;
 

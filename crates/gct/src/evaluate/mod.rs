@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+mod attention;
 mod groups;
+
+pub(crate) use attention::attention_within;
+use attention::{attention_of, of_encounter};
 
 use crate::batch::Example;
 use crate::calibration::{Calibration, Method};
@@ -15,7 +19,7 @@ use crate::graph;
 use crate::infer::{LOOKED_AT, Overlap, Predictor, Reader, TestSet, Unseen, Which, in_rounds};
 use crate::job::Job;
 use crate::metric::{self, Aim, Bootstrap, Scores};
-use crate::model::{Frozen, normalized_adjacency};
+use crate::model::normalized_adjacency;
 use crate::question::{Asked, Chosen, Question, Tally};
 pub use crate::question::{CodeScores, Counts, Decisions, Details, LabelScores, Subgroup};
 use crate::record::Encounter;
@@ -370,7 +374,7 @@ pub(crate) fn infer<'a>(
     let inferred = samples.iter().zip(inferred).map(|(&sample, (logits, measured, attentions))| Inferred {
         sample,
         logits,
-        attentions,
+        attentions: of_encounter(&sample, attentions),
         measured,
     });
     Ok(inferred.collect())
@@ -459,19 +463,4 @@ fn measure(example: &Example, attentions: &[Vec<f32>]) -> Option<Measured> {
         scores: attentions.iter().map(scores).collect(),
         edges: graph::pairs(nodes).map(|(i, j)| truth[i * nodes + j] > 0.0).collect(),
     })
-}
-
-/// The attention of each block over the nodes of an example, the mean over heads; for a convolution, the
-/// matrix that it mixes with.
-pub(crate) fn attention_of(model: &Frozen<f32>, example: &Example) -> Vec<Vec<f32>> {
-    let attentions = model.look(std::slice::from_ref(example), |activations| activations.attentions());
-    let mean = |heads: Vec<Vec<Vec<f32>>>| {
-        let count = heads.len() as f32;
-        let mut sum = vec![0.0; example.nodes() * example.nodes()];
-        for matrix in heads.iter().flatten() {
-            sum.iter_mut().zip(matrix).for_each(|(sum, cell)| *sum += cell / count);
-        }
-        sum
-    };
-    attentions.into_iter().map(mean).collect()
 }

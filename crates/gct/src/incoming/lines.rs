@@ -1,4 +1,5 @@
-//! JSON lines: an encounter per line, as the server reads them, with an id.
+//! JSON lines: an encounter per line, as the server reads them, with an id. Earlier visits of a patient are
+//! lines of their own: those before it with its subject.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,15 +11,18 @@ use serde_json::error::Category;
 
 use super::source::Reader;
 use super::{Found, MOST_CODES, Words, encounter, refusal, too_many};
-use crate::coding::{Recorded, whole};
+use crate::coding::{Recorded, RecordedTimes, WrongTime, whole};
 use crate::error::{OnPath, Result};
-use crate::record::{CodeKind, PerKind};
+use crate::record::{CodeKind, Encounter, PerKind};
 
 /// Bytes of a line that are read: far more than [`MOST_CODES`] codes have.
 const LONGEST: u64 = 16 << 20;
 
 const SHAPE: &str = "expected an object with `encounter_id` and lists of codes: `diagnosis`, `treatment`, \
-                     `lab`, `context`; a lab can be {\"code\": CODE, \"value\": NUMBER}";
+                     `lab`, `context`, perhaps `subject_id`, `start`, `end` and `prediction_time`; a lab can be \
+                     {\"code\": CODE, \"value\": NUMBER}";
+
+const IN_ORDER: &str = "lines of a subject must follow each other, the oldest first";
 
 const NO_OBJECT: &str = "it is not one JSON object";
 
@@ -38,6 +42,27 @@ struct Line<'a> {
     treatment: Vec<Text<'a>>,
     #[serde(borrow)]
     lab: Vec<Recorded<'a>>,
+    #[serde(borrow)]
+    start: Option<Text<'a>>,
+    #[serde(borrow)]
+    end: Option<Text<'a>>,
+    #[serde(borrow)]
+    prediction_time: Option<Text<'a>>,
+}
+
+impl Line<'_> {
+    /// An encounter with the times of the line.
+    fn timed(&self, encounter: Encounter) -> Result<Encounter, String> {
+        let [start, end, prediction_time] = [&self.start, &self.end, &self.prediction_time]
+            .map(|time| time.as_ref().map(|text| text.0.as_ref()));
+        let times = RecordedTimes { start, end, prediction_time };
+        times.of(encounter).map_err(|wrong| match wrong {
+            WrongTime::NotATime(name) => {
+                format!("its `{name}` is no time: expected one such as 2026-03-01 or 2026-03-01T08:30:00")
+            }
+            WrongTime::EndBeforeStart => "its `end` is before its `start`".into(),
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -66,11 +91,38 @@ pub(super) struct Lines {
     number: u64,
     text: Vec<u8>,
     ids: HashSet<String>,
+    subjects: Subjects,
+}
+
+/// The subjects of the lines so far, where it takes other lines of a subject to ask about one.
+#[derive(Default)]
+struct Subjects {
+    seen: HashSet<String>,
+    /// That of the last line, and the latest start of it.
+    last: Option<(String, Option<i64>)>,
+}
+
+impl Subjects {
+    /// What is wrong with the place of an encounter among the lines.
+    fn add(&mut self, encounter: &Encounter) -> Result<(), String> {
+        let subject = encounter.subject.as_str();
+        let before = self.last.take().filter(|(last, _)| last == subject && !subject.is_empty());
+        let start = before.as_ref().and_then(|(_, start)| *start);
+        if start.zip(encounter.start).is_some_and(|(before, start)| start < before) {
+            return Err(format!("it begins before an earlier line of its subject; {IN_ORDER}"));
+        }
+        if before.is_none() && !subject.is_empty() && !self.seen.insert(subject.to_owned()) {
+            return Err(format!("lines of another subject are between it and others of its own; {IN_ORDER}"));
+        }
+        self.last = Some((subject.to_owned(), encounter.start.or(start)));
+        Ok(())
+    }
 }
 
 impl Lines {
     pub(super) fn new(reader: Reader) -> Self {
-        Lines { reader, number: 0, text: Vec::new(), ids: HashSet::new() }
+        let subjects = Subjects::default();
+        Lines { reader, number: 0, text: Vec::new(), ids: HashSet::new(), subjects }
     }
 
     /// The next encounter.
@@ -106,6 +158,10 @@ impl Lines {
             let problem = format!("line {}: its `encounter_id` is that of an earlier line", self.number);
             return Err(refusal(path, problem));
         }
+        if words.needs_order(&found.0) {
+            let placed = self.subjects.add(&found.0);
+            placed.map_err(|problem| refusal(path, format!("line {}: {problem}", self.number)))?;
+        }
         Ok(Some(found))
     }
 }
@@ -140,6 +196,6 @@ fn of_line(number: u64, line: &Line<'_>, words: &mut Words<'_>) -> Result<Result
     let subject = line.subject_id.as_ref().map(Name::text).unwrap_or_default();
     Ok(match id.is_empty() {
         true => Err("its `encounter_id` is empty".into()),
-        false => Ok((encounter(&id, &subject, codes), missing)),
+        false => line.timed(encounter(&id, &subject, codes)).map(|encounter| (encounter, missing)),
     })
 }

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::coding::Coder;
 use crate::error::{Error, Result};
+use crate::history::Order;
 use crate::infer::Unseen;
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
@@ -192,6 +193,13 @@ impl<'a> Words<'a> {
     fn new(run: &'a Run) -> Result<Self> {
         let coder = run.coder()?;
         Ok(Words { run, coder, met: PerKind::default(), unknown: PerKind::default() })
+    }
+
+    /// Whether an encounter is before or after others of its subject in what the run is asked.
+    fn needs_order(&self, encounter: &Encounter) -> bool {
+        let settings = self.run.settings();
+        let has_order = encounter.start.is_some() || settings.history.order == Order::Recorded;
+        has_order && settings.task.needs_subject(&settings.history)
     }
 
     /// The id of a recorded code, or that the run does not know it.

@@ -5,6 +5,10 @@
 //! changes of several codes do not add up: a diagnosis and a treatment that mean something only together each
 //! take it all away. What two codes do together is told on request.
 //!
+//! With history the same is done to each code of each earlier visit that is seen, and to whole visits. Without
+//! one, the times between the others are those that there would have been, and where there were more visits
+//! than are seen, one more is.
+//!
 //! Attention is not this: it says where a model looks, and an answer need not depend on what it looks at.
 
 use std::cmp::Ordering;
@@ -13,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools;
 use serde::Serialize;
 
+use super::past::days_before;
 use super::{Explainer, hidden_node};
 use crate::error::Result;
 use crate::graph::{self, NodeKind, NodePair, NodeRanges};
@@ -35,18 +40,42 @@ pub struct Attribution {
     pub what: String,
     /// How probable the model finds it with all codes.
     pub probability: f64,
-    /// What happens when one code is left out, the largest change of log-odds first. A code without which
-    /// nothing can be answered is not among them: the hidden diagnosis, and both ends of a pair.
+    /// What happens when a whole earlier visit is left out, the largest change of log-odds first; `None`
+    /// without history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Vec<VisitChange>>,
+    /// What happens when one code is left out of one visit, the largest change of log-odds first. A code
+    /// without which nothing can be answered is not among them: the hidden diagnosis, and both ends of a pair.
     pub changes: Vec<Change>,
-    /// What happens when two codes are left out, if that was wanted; the strongest interaction first.
+    /// What happens when two codes of the encounter asked about are left out, if that was wanted; the
+    /// strongest interaction first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairChange>,
+}
+
+/// What happens to an answer when an earlier visit is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VisitChange {
+    /// How many visits before the one asked about, of those that are seen: 1 for the latest.
+    pub visits_before: usize,
+    /// Whole days from its start to that of the visit asked about, where both are known.
+    pub days_before: Option<i64>,
+    /// The probability without it.
+    pub without: f64,
+    /// That minus the probability with it: negative if the visit speaks for the answer.
+    pub change: f64,
+    /// The same in log-odds.
+    pub log_odds_change: f64,
 }
 
 /// What happens to an answer when a code is left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// The node of the code.
+    /// The visit that it is left out of, by how many visits before the one asked about: 0 for that one.
+    /// `None` without history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visits_before: Option<usize>,
+    /// The node of the code in its visit.
     pub node: usize,
     /// Its kind.
     pub kind: NodeKind,
@@ -82,8 +111,9 @@ pub struct PairChange {
 }
 
 impl Explainer<'_> {
-    /// What each code does to each answer of [`Explainer::first_answers`]; and for the strongest `paired`
-    /// codes of each answer, [`MOST_PAIRED`] at most, what every two of them do.
+    /// What each code and each earlier visit does to each answer of [`Explainer::first_answers`]; and for the
+    /// strongest `paired` codes of the encounter and each answer, [`MOST_PAIRED`] at most, what every two of
+    /// them do.
     ///
     /// # Errors
     /// If an answer is not a number.
@@ -104,24 +134,31 @@ impl Explainer<'_> {
         stop: &Stop,
     ) -> Result<Vec<Attribution>> {
         let asked = Asked { sample: *sample, logits, statements: self.first_statements(sample, logits) };
-        let effects = single_effects(self.predictor(), std::slice::from_ref(&asked), stop)?.swap_remove(0);
+        let places = |asked: &Asked<'_>| asked.visits().chain(asked.codes()).collect();
+        let one = std::slice::from_ref(&asked);
+        let effects = single_effects(self.predictor(), one, places, stop)?.swap_remove(0);
         let pairs = self.pair_changes(&asked, &effects, paired.min(MOST_PAIRED), stop)?;
         let told = self.first_answers(sample, logits).into_iter().zip(effects).zip(pairs);
         let attribution =
             |((answer, effects), pairs): ((Answer, Vec<Effect>), Vec<PairChange>)| Attribution {
                 what: answer.what,
                 probability: answer.probability,
-                changes: effects.iter().map(|effect| self.change(sample.encounter(), effect)).collect(),
+                visits: sample.has_history().then(|| visit_changes(sample, &effects)),
+                changes: (effects.iter().filter(|effect| !effect.place.is_visit()))
+                    .map(|effect| self.change(sample, effect))
+                    .collect(),
                 pairs,
             };
         Ok(told.map(attribution).collect())
     }
 
     /// An effect in words.
-    pub(super) fn change(&self, encounter: &Encounter, effect: &Effect) -> Change {
-        let (kind, Code { code, description, .. }) = self.code(encounter, effect.node);
+    pub(super) fn change(&self, sample: &Sample<'_>, effect: &Effect) -> Change {
+        let Place { visits_before, node } = effect.place;
+        let (kind, Code { code, description, .. }) = self.code(effect.place.encounter(sample), node);
         Change {
-            node: effect.node,
+            visits_before: sample.has_history().then_some(visits_before),
+            node,
             kind: NodeKind::Code(kind),
             code: code.clone(),
             description: description.clone(),
@@ -140,12 +177,13 @@ impl Explainer<'_> {
         stop: &Stop,
     ) -> Result<Vec<Vec<PairChange>>> {
         let strongest = |effects: &[Effect]| -> BTreeMap<usize, Effect> {
-            effects.iter().take(paired).map(|effect| (effect.node, *effect)).collect()
+            let own = effects.iter().filter(|effect| effect.place.visits_before == 0);
+            own.take(paired).map(|effect| (effect.place.node, *effect)).collect()
         };
         let strongest: Vec<BTreeMap<usize, Effect>> = effects.iter().map(|some| strongest(some)).collect();
         let wanted: BTreeSet<[usize; 2]> =
             strongest.iter().flat_map(|some| some.keys().copied().array_combinations()).collect();
-        let cuts = wanted.into_iter().map(|nodes| Cut { asked: 0, nodes: nodes.into() });
+        let cuts = wanted.into_iter().map(|nodes| Cut { asked: 0, visits_before: 0, nodes: nodes.into() });
         let mut told = vec![Vec::new(); effects.len()];
         ask_without(self.predictor(), std::slice::from_ref(asked), cuts, stop, |cut, after| {
             for ((told, after), strongest) in told.iter_mut().zip(after).zip(&strongest) {
@@ -167,14 +205,51 @@ impl Explainer<'_> {
         let both = Effect { after, ..*first };
         let sum = first.log_odds_change() + second.log_odds_change();
         PairChange {
-            nodes: (first.node, second.node),
-            codes: singles.map(|effect| self.code(encounter, effect.node).1.code.clone()),
+            nodes: (first.place.node, second.place.node),
+            codes: singles.map(|effect| self.code(encounter, effect.place.node).1.code.clone()),
             without: probability_of(after),
             change: both.change(),
             log_odds_change: both.log_odds_change(),
             interaction: both.log_odds_change() - sum,
         }
     }
+}
+
+/// What every earlier visit does, of effects that are sorted.
+fn visit_changes(sample: &Sample<'_>, effects: &[Effect]) -> Vec<VisitChange> {
+    let change = |effect: &Effect| VisitChange {
+        visits_before: effect.place.visits_before,
+        days_before: days_before(sample, effect.place.encounter(sample)),
+        without: probability_of(effect.after),
+        change: effect.change(),
+        log_odds_change: effect.log_odds_change(),
+    };
+    effects.iter().filter(|effect| effect.place.is_visit()).map(change).collect()
+}
+
+/// A node of a visit that a sample sees. That of an earlier visit itself stands for all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// How many visits before the encounter asked about.
+    pub(super) visits_before: usize,
+    pub(super) node: usize,
+}
+
+impl Place {
+    /// Whether it is a whole visit.
+    pub(super) fn is_visit(self) -> bool {
+        self.node == 0
+    }
+
+    fn encounter<'a>(self, sample: &Sample<'a>) -> &'a Encounter {
+        visit_before(sample, self.visits_before)
+    }
+}
+
+/// The encounter asked about, or the one so many visits before it.
+fn visit_before<'a>(sample: &Sample<'a>, visits_before: usize) -> &'a Encounter {
+    let seen = std::iter::once(sample.encounter()).chain(sample.history()).nth(visits_before);
+    seen.expect("a visit that is seen")
 }
 
 /// A sample, what was said of it, and which of that is to be explained.
@@ -185,14 +260,34 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         NodeRanges::of(self.sample.encounter()).len()
     }
 
-    /// The nodes of codes that can be left out: not that of the hidden diagnosis, which is what is asked.
-    pub(super) fn codes(&self) -> impl Iterator<Item = usize> + use<> {
+    /// The codes of the encounter that can be left out: not the hidden diagnosis, which is what is asked.
+    pub(super) fn own_codes(&self) -> impl Iterator<Item = Place> + use<> {
         let hidden = hidden_node(&self.sample);
-        (1..self.nodes()).filter(move |node| Some(*node) != hidden)
+        let nodes = (1..self.nodes()).filter(move |node| Some(*node) != hidden);
+        nodes.map(|node| Place { visits_before: 0, node })
+    }
+
+    /// The same, and the codes of each earlier visit; of a bag without context, which it has of the last visit
+    /// alone.
+    pub(super) fn codes(&self) -> impl Iterator<Item = Place> + use<'_> {
+        let nodes = |visit: &Encounter| {
+            let ranges = NodeRanges::of(visit);
+            let first = if self.sample.is_bag() { ranges.range(CodeKind::Context).end } else { 1 };
+            first..ranges.len()
+        };
+        let earlier = (1..).zip(self.sample.history()).flat_map(move |(visits_before, visit)| {
+            nodes(visit).map(move |node| Place { visits_before, node })
+        });
+        self.own_codes().chain(earlier)
+    }
+
+    /// The earlier visits.
+    pub(super) fn visits(&self) -> impl Iterator<Item = Place> + use<'_> {
+        self.sample.history().zip(1..).map(|(_, visits_before)| Place { visits_before, node: 0 })
     }
 
     /// The log-odds of a statement with all codes.
@@ -201,10 +296,10 @@ impl Asked<'_> {
     }
 }
 
-/// What happens to the log-odds of a statement when a code is left out.
+/// What happens to the log-odds of a statement when a code or a visit is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Effect {
-    pub(super) node: usize,
+    pub(super) place: Place,
     before: f64,
     after: f64,
 }
@@ -218,17 +313,19 @@ impl Effect {
         self.after - self.before
     }
 
-    /// The strongest first; of equal ones the first node.
+    /// The strongest first; of equal ones the first place.
     fn order(&self, other: &Effect) -> Ordering {
         let strength = |effect: &Effect| effect.log_odds_change().abs();
-        strength(other).total_cmp(&strength(self)).then(self.node.cmp(&other.node))
+        strength(other).total_cmp(&strength(self)).then(self.place.cmp(&other.place))
     }
 }
 
-/// For each sample and each statement about it: what each code does, the strongest first.
+/// For each sample and each statement about it: what the code or visit at each of some places does, the
+/// strongest first.
 pub(super) fn single_effects(
     predictor: &Predictor<'_>,
     asked: &[Asked<'_>],
+    places: impl Fn(&Asked<'_>) -> Vec<Place>,
     stop: &Stop,
 ) -> Result<Vec<Vec<Vec<Effect>>>> {
     let before: Vec<Vec<f64>> =
@@ -236,11 +333,12 @@ pub(super) fn single_effects(
     let mut effects: Vec<Vec<Vec<Effect>>> =
         before.iter().map(|before| vec![Vec::new(); before.len()]).collect();
     let cuts = asked.iter().enumerate().filter(|(_, one)| !one.statements.is_empty());
-    let cuts = cuts.flat_map(|(at, one)| one.codes().map(move |node| Cut { asked: at, nodes: vec![node] }));
+    let cuts = cuts.flat_map(|(at, one)| places(one).into_iter().map(move |place| Cut::of(at, place)));
     ask_without(predictor, asked, cuts, stop, |cut, after| {
         let before = &before[cut.asked];
+        let place = Place { visits_before: cut.visits_before, node: cut.nodes[0] };
         for ((effects, after), before) in effects[cut.asked].iter_mut().zip(after).zip(before) {
-            let effect = |after: &f64| Effect { node: cut.nodes[0], before: *before, after: *after };
+            let effect = |after: &f64| Effect { place, before: *before, after: *after };
             effects.extend(after.as_ref().map(effect));
         }
     })?;
@@ -248,17 +346,30 @@ pub(super) fn single_effects(
     Ok(effects)
 }
 
-/// Codes to leave out of a sample.
+/// Codes to leave out of a sample, or a visit.
 pub(super) struct Cut {
     /// The index of the sample.
     pub(super) asked: usize,
-    /// The nodes of the codes.
+    /// The visit that they are left out of, as in [`Place`].
+    pub(super) visits_before: usize,
+    /// Their nodes; that of the visit alone if it is left out itself.
     pub(super) nodes: Vec<usize>,
 }
 
-/// Asks again about samples without some codes, many at a time. `each` hears of every cut, in order, the
-/// log-odds of each statement about the sample: `None` for one that is about a code that is left out. Of a
-/// sample that cannot be asked about without the codes, it hears nothing.
+impl Cut {
+    fn of(asked: usize, Place { visits_before, node }: Place) -> Self {
+        Cut { asked, visits_before, nodes: vec![node] }
+    }
+
+    /// The nodes that are left out of the encounter asked about.
+    fn own_nodes(&self) -> &[usize] {
+        if self.visits_before == 0 { &self.nodes } else { &[] }
+    }
+}
+
+/// Asks again about samples without some codes or a visit, many at a time. `each` hears of every cut, in
+/// order, the log-odds of each statement about the sample: `None` for one that is about a code that is left
+/// out. Of a sample that cannot be asked about without the codes, it hears nothing.
 pub(super) fn ask_without(
     predictor: &Predictor<'_>,
     asked: &[Asked<'_>],
@@ -268,45 +379,78 @@ pub(super) fn ask_without(
 ) -> Result<()> {
     let mut cuts = cuts.peekable();
     while cuts.peek().is_some() {
-        let (mut some, mut cells): (Vec<(Cut, Rest)>, usize) = (Vec::new(), 0);
+        let (mut some, mut cells): (Vec<(Cut, Rest<'_>)>, usize) = (Vec::new(), 0);
         while cells < CELLS && some.len() < predictor.at_once() {
             let Some(cut) = cuts.next() else { break };
-            let rest = Rest::of(&asked[cut.asked].sample, &cut.nodes);
-            if predictor.can_ask(&rest.encounter) {
-                cells += NodeRanges::of(&rest.encounter).len().pow(2);
+            let rest = Rest::of(&asked[cut.asked].sample, &cut);
+            if predictor.can_ask(rest.sample().encounter()) {
+                cells += rest.cells();
                 some.push((cut, rest));
             }
         }
         stop.check()?;
-        let samples: Vec<Sample<'_>> =
-            some.iter().map(|(cut, rest)| rest.sample(&asked[cut.asked].sample)).collect();
-        for ((cut, rest), logits) in some.iter().zip(predictor.answers(&samples)?) {
-            let nodes = NodeRanges::of(&rest.encounter).len();
-            let after = |statement: &Statement| Some(statement.without(&cut.nodes)?.log_odds(nodes, &logits));
+        let samples: Vec<Sample<'_>> = some.iter().map(|(_, rest)| rest.sample()).collect();
+        for ((cut, sample), logits) in
+            some.iter().map(|(cut, _)| cut).zip(&samples).zip(predictor.answers(&samples)?)
+        {
+            let nodes = NodeRanges::of(sample.encounter()).len();
+            let after =
+                |statement: &Statement| Some(statement.without(cut.own_nodes())?.log_odds(nodes, &logits));
             each(cut, &asked[cut.asked].statements.iter().map(after).collect::<Vec<_>>());
         }
     }
     Ok(())
 }
 
-/// What is left of a sample without some codes.
-struct Rest {
-    encounter: Encounter,
-    /// The position of the hidden diagnosis.
-    hidden: Option<usize>,
+/// What is left of a sample without some codes or a visit.
+struct Rest<'a> {
+    whole: Sample<'a>,
+    left: Left<'a>,
 }
 
-impl Rest {
-    fn of(sample: &Sample<'_>, left_out: &[usize]) -> Self {
-        let encounter = graph::without(sample.encounter(), left_out);
-        let first = NodeRanges::of(&encounter).range(CodeKind::Diagnosis).start;
-        let hidden = hidden_node(sample).and_then(|node| graph::node_without(node, left_out));
-        Rest { encounter, hidden: hidden.map(|node| node - first) }
+enum Left<'a> {
+    /// Of the encounter asked about, and where its hidden diagnosis is then.
+    Own(Encounter, Option<usize>),
+    /// Of an earlier visit; nothing if it is left out itself.
+    Earlier(&'a Encounter, Option<Encounter>),
+}
+
+impl<'a> Rest<'a> {
+    fn of(sample: &Sample<'a>, cut: &Cut) -> Self {
+        let encounter = visit_before(sample, cut.visits_before);
+        let left = match (cut.visits_before, &cut.nodes[..]) {
+            (0, nodes) => {
+                let rest = graph::without(encounter, nodes);
+                let first = NodeRanges::of(&rest).range(CodeKind::Diagnosis).start;
+                let hidden = hidden_node(sample).and_then(|node| graph::node_without(node, nodes));
+                Left::Own(rest, hidden.map(|node| node - first))
+            }
+            (_, [0]) => Left::Earlier(encounter, None),
+            (_, nodes) => Left::Earlier(encounter, Some(graph::without(encounter, nodes))),
+        };
+        Rest { whole: *sample, left }
     }
 
-    /// The sample that it is left of, about what is left.
-    fn sample<'s>(&'s self, whole: &Sample<'s>) -> Sample<'s> {
-        let sample = whole.about(&self.encounter);
-        self.hidden.map_or(sample, |position| sample.hiding(position))
+    /// The sample that is left.
+    fn sample(&self) -> Sample<'_> {
+        match &self.left {
+            Left::Own(encounter, hidden) => {
+                let sample = self.whole.about(encounter);
+                hidden.map_or(sample, |position| sample.hiding(position))
+            }
+            Left::Earlier(earlier, version) => self.whole.with_earlier(earlier, version.as_ref()),
+        }
+    }
+
+    /// Cells of P that only this sample has; of a bag, those of all codes as if no two were the same.
+    fn cells(&self) -> usize {
+        let nodes = |encounter: &Encounter| NodeRanges::of(encounter).len();
+        let sample = self.sample();
+        let nodes = match &self.left {
+            _ if sample.is_bag() => nodes(sample.encounter()) + sample.history().map(nodes).sum::<usize>(),
+            Left::Own(encounter, _) | Left::Earlier(_, Some(encounter)) => nodes(encounter),
+            Left::Earlier(_, None) => 0,
+        };
+        nodes.pow(2)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! It compares rankings of codes by what they promise: the codes that an answer depends on. Answers are those
 //! that are true and that the model is sure of; the change is exact, as in an
-//! [`Attribution`](super::Attribution).
+//! [`Attribution`](super::Attribution). Codes are those of the encounter asked about: with history, earlier
+//! visits stay as they are.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -13,7 +14,7 @@ use super::attribution::{Asked, Cut, Effect, ask_without, single_effects};
 use super::{Explainer, hidden_node};
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::evaluate::attention_of;
+use crate::evaluate::attention_within;
 use crate::infer::{LOOKED_AT, Predictor, Reader, TestSet, in_rounds};
 use crate::job::{Job, Stop};
 use crate::metric::{Bootstrap, Estimate, Means};
@@ -150,14 +151,16 @@ impl Sums {
         let told = samples.iter().zip(&logits);
         let asked: Vec<Asked<'_>> =
             told.flat_map(|(sample, logits)| sure(explainer, sample, logits, self.least)).collect();
-        let effects = single_effects(predictor, &asked, stop)?;
+        let own = |asked: &Asked<'_>| asked.own_codes().collect();
+        let effects = single_effects(predictor, &asked, own, stop)?;
         for (index, ranking) in Ranking::ALL.into_iter().enumerate() {
             let ranked = asked.iter().zip(&effects).zip(self.answers..);
             let ranked: Vec<Vec<usize>> = ranked
                 .map(|((asked, effects), seed)| ranked_codes(predictor, ranking, asked, &effects[0], seed))
                 .collect();
             let cuts = ranked.iter().enumerate().flat_map(|(at, codes)| {
-                let cut = move |count: usize| Cut { asked: at, nodes: codes[..count].to_vec() };
+                let cut =
+                    move |count: usize| Cut { asked: at, visits_before: 0, nodes: codes[..count].to_vec() };
                 (1..=codes.len().min(MOST)).map(cut)
             });
             ask_without(predictor, &asked, cuts, stop, |cut, after| {
@@ -222,18 +225,18 @@ fn ranked_codes(
     seed: u64,
 ) -> Vec<usize> {
     let mut effects = effects.to_vec();
-    effects.sort_by_key(|effect| effect.node);
+    effects.sort_by_key(|effect| effect.place);
     match ranking {
         Ranking::Attribution => {
             effects.sort_by(|a, b| a.log_odds_change().total_cmp(&b.log_odds_change()));
         }
         Ranking::Attention => {
             let Some(attention) = attention_of_answer(predictor, asked) else { return Vec::new() };
-            effects.sort_by(|a, b| attention[b.node].total_cmp(&attention[a.node]));
+            effects.sort_by(|a, b| attention[b.place.node].total_cmp(&attention[a.place.node]));
         }
         Ranking::Random => effects.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed)),
     }
-    effects.into_iter().map(|effect| effect.node).collect()
+    effects.into_iter().map(|effect| effect.place.node).collect()
 }
 
 /// What the node with the answer gives to each node in the last block; `None` if there is no such node, or no
@@ -244,7 +247,6 @@ fn attention_of_answer(predictor: &Predictor<'_>, asked: &Asked<'_>) -> Option<V
         Statement::Diagnosis(_) => hidden_node(&asked.sample)?,
         Statement::Pair(..) => return None,
     };
-    let example = predictor.example(&asked.sample);
-    let last = attention_of(predictor.model(), &example).pop()?;
-    Some(last.chunks(example.nodes()).nth(node)?.to_vec())
+    let last = attention_within(predictor, &asked.sample).pop()?;
+    Some(last.chunks(asked.nodes()).nth(node)?.to_vec())
 }

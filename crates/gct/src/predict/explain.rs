@@ -1,9 +1,10 @@
 //! What a model believes about one encounter: what it predicts, why, and who attends to whom.
 
 use super::Attribution;
+use super::past::{self, PastVisit};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::evaluate::attention_of;
+use crate::evaluate::attention_within;
 use crate::graph::{self, Layer, LayerKind, Node, NodeKind, NodeRanges, Structure};
 use crate::incoming::{Incoming, Met};
 use crate::infer::{Predictor, Reader, Which, is_of_same_subject};
@@ -22,9 +23,11 @@ const PAIRS: usize = 30;
 pub struct Explanation {
     /// The nodes, the attention of each block, the true edges where they are known.
     pub structure: Structure,
+    /// The earlier visits that it sees, the latest first; `None` without history.
+    pub visits: Option<Vec<PastVisit>>,
     /// What it predicts, the most probable first.
     pub answers: Vec<Answer>,
-    /// Why: what each code does to each of [`Explainer::first_answers`].
+    /// Why: what each code and each earlier visit does to each of [`Explainer::first_answers`].
     pub attributions: Vec<Attribution>,
     /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row
     /// after row.
@@ -170,14 +173,15 @@ impl<'a> Explainer<'a> {
     fn believed(&self, sample: &Sample<'_>) -> Result<(Explanation, Vec<f32>)> {
         let (predictor, encounter) = (&self.predictor, sample.encounter());
         let structure = Structure {
-            layers: self.blocks(attention_of(predictor.model(), &predictor.example(sample))),
+            layers: self.blocks(attention_within(predictor, sample)),
             edges: graph::edges(encounter).map(Iterator::collect),
             nodes: nodes(self.run, sample),
         };
         let logits = predictor.answers(std::slice::from_ref(sample))?.swap_remove(0);
         let connected = predictor.question().edge_probabilities(structure.nodes.len(), &logits);
         let answers = self.answers(sample, &logits);
-        Ok((Explanation { structure, answers, attributions: Vec::new(), connected }, logits))
+        let visits = past::visits(self.run, sample);
+        Ok((Explanation { structure, visits, answers, attributions: Vec::new(), connected }, logits))
     }
 
     /// The attention of each block, named.

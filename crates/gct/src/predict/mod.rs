@@ -7,15 +7,18 @@ mod embed;
 mod explain;
 mod memory;
 mod npy;
+mod past;
 mod rows;
 mod score;
 mod why;
 
-pub use attribution::{Attribution, Change, MOST_PAIRED, PairChange};
+pub use attribution::{Attribution, Change, MOST_PAIRED, PairChange, VisitChange};
 pub use deletion::{Deletion, DeletionCurve, DeletionStep, Ranking, deletion};
 pub use embed::{Embedded, codes, embed, embed_incoming};
 pub(crate) use explain::hidden_node;
 pub use explain::{Explainer, Explanation, explain, explain_incoming};
+pub(crate) use past::days_before;
+pub use past::{PastCode, PastVisit};
 pub use rows::{Format, Target, check_format};
 pub use score::{score, score_incoming};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder, StructBuilder};
+use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder, StructBuilder, UInt32Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields};
 
@@ -24,8 +24,9 @@ pub(super) struct WhyColumn<'a> {
 impl<'a> WhyColumn<'a> {
     /// Tells so many codes with each row.
     pub(super) fn new(explainer: Explainer<'a>, strongest: usize) -> Self {
-        let builder = StructBuilder::from_fields(fields(), 0);
-        let item = Field::new("element", DataType::Struct(fields()), false);
+        let fields = fields(explainer.predictor().sees_history());
+        let builder = StructBuilder::from_fields(fields.clone(), 0);
+        let item = Field::new("element", DataType::Struct(fields), false);
         WhyColumn { explainer, strongest, rows: ListBuilder::new(builder).with_field(item) }
     }
 
@@ -39,11 +40,13 @@ impl<'a> WhyColumn<'a> {
         let all = samples.len();
         while !samples.is_empty() {
             let (some, rest) = samples.split_at(fitting(samples));
-            for (asked, rows) in some.iter().zip(single_effects(self.explainer.predictor(), some, stop)?) {
+            let codes = |asked: &Asked<'_>| asked.codes().collect();
+            let effects = single_effects(self.explainer.predictor(), some, codes, stop)?;
+            for (asked, rows) in some.iter().zip(effects) {
                 for effects in rows {
                     let strongest = effects.iter().take(self.strongest);
                     for effect in strongest {
-                        let change = self.explainer.change(asked.sample.encounter(), effect);
+                        let change = self.explainer.change(&asked.sample, effect);
                         self.item(&change);
                     }
                     self.rows.append(true);
@@ -57,13 +60,21 @@ impl<'a> WhyColumn<'a> {
 
     fn item(&mut self, change: &Change) {
         let item = self.rows.values();
+        let mut first = 0;
+        if let Some(visits_before) = change.visits_before {
+            let column = item.field_builder::<UInt32Builder>(0).expect("a column of counts");
+            column.append_value(visits_before as u32);
+            first = 1;
+        }
         let mut text = |index: usize, value: Option<&str>| {
+            let index = first + index;
             item.field_builder::<StringBuilder>(index).expect("a column of texts").append_option(value);
         };
         text(0, Some(change.kind.name()));
         text(1, Some(&change.code));
         text(2, change.description.as_deref());
         let mut number = |index: usize, value: f64| {
+            let index = first + index;
             item.field_builder::<Float64Builder>(index).expect("a column of numbers").append_value(value);
         };
         number(3, change.change);
@@ -82,19 +93,18 @@ impl<'a> WhyColumn<'a> {
     }
 }
 
-/// What is told of each code.
-fn fields() -> Fields {
+/// What is told of each code; with history, of which visit it is.
+fn fields(with_history: bool) -> Fields {
     let field = |(name, kind, may_lack): (&str, DataType, bool)| Field::new(name, kind, may_lack);
-    [
+    let visits_before = with_history.then_some(("visits_before", DataType::UInt32, false));
+    let of_code = [
         ("kind", DataType::Utf8, false),
         ("code", DataType::Utf8, false),
         ("description", DataType::Utf8, true),
         ("change", DataType::Float64, false),
         ("log_odds_change", DataType::Float64, false),
-    ]
-    .map(field)
-    .into_iter()
-    .collect()
+    ];
+    visits_before.into_iter().chain(of_code).map(field).collect()
 }
 
 /// How many samples have no more effects than there is room for; one at least.

@@ -164,6 +164,26 @@ impl Question {
         }
     }
 
+    /// How many of the answers about a sample come with reasons on the page: each label and each diagnosis of
+    /// the next visit, the first guess of a hidden one. An encounter has too many pairs of codes.
+    pub(crate) fn explained_on_page(&self) -> usize {
+        match self {
+            Question::Edges => 0,
+            Question::Labels(labels) => labels.names().len(),
+            Question::HiddenDiagnosis => 1,
+            Question::NextDiagnoses(_) => next_diagnoses::GUESSES,
+        }
+    }
+
+    /// The ids of the diagnoses of the next visit that are predicted, where they are what is asked for and
+    /// known.
+    pub(crate) fn next_truth(&self, sample: &Sample<'_>) -> Option<Vec<u32>> {
+        match self {
+            Question::NextDiagnoses(next) => next.truth(sample),
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => None,
+        }
+    }
+
     /// The labels that it is about.
     pub fn labels(&self) -> Vec<String> {
         match self {

@@ -47,7 +47,7 @@ const PAIRS: usize = 1 << 22;
 const CODES: usize = 50;
 
 /// How many diagnoses an explanation has.
-const GUESSES: usize = 10;
+pub(super) const GUESSES: usize = 10;
 
 /// How well one diagnosis is foreseen.
 #[derive(Debug, Clone, PartialEq, Serialize)]

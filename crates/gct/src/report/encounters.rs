@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::choice::{Candidate, Choice, Chosen, Reason};
 use super::links::Links;
+use super::timeline::{self, Visit, VisitEffect};
 use super::{CodeLink, LayerName, NamedCurves, Options, round};
 use crate::cells;
 use crate::error::Result;
@@ -43,6 +44,12 @@ pub struct Row {
     answers: Vec<Answer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     why: Vec<Why>,
+    /// With history: the visits before it, the latest first. A server tells them with the reasons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visits: Option<Vec<Visit>>,
+    /// The diagnoses of the next visit, where they are asked for and known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Vec<usize>>,
 }
 
 /// What an answer would be without each of some codes.
@@ -51,6 +58,12 @@ struct Why {
     what: String,
     probability: f64,
     changes: Vec<Lacking>,
+    /// With history: what it would be without each earlier visit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visits: Option<Vec<VisitEffect>>,
+    /// With history: the change of log-odds without each code of each visit, that of the encounter first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effects: Option<Vec<Vec<Option<f64>>>>,
 }
 
 /// What an answer would be without a code.
@@ -58,6 +71,9 @@ struct Why {
 struct Lacking {
     /// An index among all codes of the run.
     code: usize,
+    /// With history: how many visits before the encounter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visits_before: Option<usize>,
     without: f64,
     log_odds_change: f64,
 }
@@ -193,10 +209,11 @@ impl Looking<'_> {
     fn row(&self, chosen: &Chosen, sample: &Sample<'_>, logits: &[f32]) -> Result<Row> {
         let (explainer, encounter) = (self.explainer, sample.encounter());
         let question = explainer.predictor().question();
-        let codes = CodeKind::ALL.into_iter().flat_map(|kind| {
-            encounter.codes[kind].iter().map(move |id| explainer.code_index(kind, *id) as usize)
-        });
-        let codes: Vec<usize> = codes.collect();
+        let codes = timeline::codes(explainer, encounter);
+        let visits = (!self.options.live).then(|| timeline::visits(explainer, sample, self.options.with_ids));
+        let visits = visits.flatten();
+        let diagnosis = |id: u32| explainer.code_index(CodeKind::Diagnosis, id) as usize;
+        let next = question.next_truth(sample).map(|next| next.into_iter().map(diagnosis).collect());
         let mut answers = explainer.first_answers(sample, logits);
         answers.iter_mut().for_each(|answer| answer.probability = shortened(answer.probability));
         Ok(Row {
@@ -207,35 +224,43 @@ impl Looking<'_> {
             hidden: hidden_node(sample),
             edges: graph::edges(encounter).map(Iterator::collect),
             answers,
-            why: if self.options.live { Vec::new() } else { self.why(sample, &codes)? },
+            why: if self.options.live { Vec::new() } else { self.why(sample, &codes, visits.as_deref())? },
             codes,
+            visits,
+            next,
         })
     }
 
-    /// Of labels what each rests on, of guesses the first. An encounter has too many pairs of codes.
-    fn why(&self, sample: &Sample<'_>, codes: &[usize]) -> Result<Vec<Why>> {
-        let question = self.explainer.predictor().question();
-        if question.reads_edges() {
+    /// What its first answers rest on.
+    fn why(&self, sample: &Sample<'_>, codes: &[usize], visits: Option<&[Visit]>) -> Result<Vec<Why>> {
+        let most = self.explainer.predictor().question().explained_on_page();
+        if most == 0 {
             return Ok(Vec::new());
         }
-        let most = question.labels().len().max(1);
+        let earlier = visits.unwrap_or_default().iter().map(|visit| visit.codes.as_slice());
+        let codes: Vec<&[usize]> = std::iter::once(codes).chain(earlier).collect();
         let attributions = self.explainer.attribute(sample, 0)?;
-        Ok(attributions.into_iter().take(most).map(|attribution| why(attribution, codes)).collect())
+        Ok(attributions.into_iter().take(most).map(|attribution| why(attribution, &codes)).collect())
     }
 }
 
-fn why(Attribution { what, probability, changes, .. }: Attribution, codes: &[usize]) -> Why {
-    let lacking = changes.into_iter().take(STRONGEST).map(|change| Lacking {
+/// What one answer rests on; `codes` are those of the encounter and, with history, of each earlier visit.
+fn why(attribution: Attribution, codes: &[&[usize]]) -> Why {
+    let visits = timeline::visit_effects(&attribution);
+    let effects = visits.is_some().then(|| timeline::code_effects(&attribution, codes));
+    let lacking = attribution.changes.into_iter().take(STRONGEST).map(|change| Lacking {
         // The visit is the first node.
-        code: codes[change.node - 1],
+        code: codes[change.visits_before.unwrap_or(0)][change.node - 1],
+        visits_before: change.visits_before,
         without: shortened(change.without),
         log_odds_change: round(change.log_odds_change),
     });
-    Why { what, probability: shortened(probability), changes: lacking.collect() }
+    let (what, probability) = (attribution.what, shortened(attribution.probability));
+    Why { what, probability, changes: lacking.collect(), visits, effects }
 }
 
 /// A probability with as many digits as tell it apart from never and from always.
-fn shortened(probability: f64) -> f64 {
+pub(super) fn shortened(probability: f64) -> f64 {
     let least = probability.min(1.0 - probability);
     if least <= 0.0 {
         return probability;

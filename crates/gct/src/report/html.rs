@@ -10,13 +10,14 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
 /// Each uses those before it.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("page/dom.js"),
     include_str!("page/data.js"),
     include_str!("page/charts.js"),
     include_str!("page/graph.js"),
     include_str!("page/matrix.js"),
     include_str!("page/answer.js"),
+    include_str!("page/timeline.js"),
     include_str!("page/explain.js"),
     include_str!("page/encounters.js"),
     include_str!("page/outcomes.js"),
@@ -25,6 +26,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("page/map.js"),
     include_str!("page/card.js"),
     include_str!("page/picker.js"),
+    include_str!("page/visits.js"),
     include_str!("page/ask.js"),
     include_str!("page/page.js"),
 ];

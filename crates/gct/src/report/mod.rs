@@ -13,6 +13,7 @@ mod links;
 mod map;
 mod options;
 mod outcomes;
+mod timeline;
 
 use std::time::SystemTime;
 
@@ -119,6 +120,9 @@ pub struct RunReport {
     /// How the probabilities of labels are calibrated, if they are.
     calibrated: Option<Method>,
     part: &'static str,
+    /// What it sees of earlier visits, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<timeline::Seen>,
     /// What trained it.
     program: String,
     data: About,
@@ -330,6 +334,7 @@ fn of_run(looked: &Looked<'_>, options: &Options, job: &Job<'_, u64>) -> Result<
         asks: settings.task.page_kind(),
         calibrated: evaluation.calibrated,
         part: evaluation.split,
+        history: timeline::Seen::of(&settings.history),
         program: run.manifest().program.clone(),
         data: about(looked, &evaluation, &card, min_cell),
         settings: flat(&overrides::table(settings)),

@@ -11,6 +11,7 @@ mod history;
 mod memory;
 mod model;
 mod next_diagnoses;
+mod past;
 mod prior;
 mod run;
 mod synthetic;

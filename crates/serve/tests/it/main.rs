@@ -9,3 +9,4 @@ mod connections;
 mod description;
 mod home;
 mod refusals;
+mod visits;

@@ -25,8 +25,9 @@ function answerPart(view, run, what) {
     return part("answer", "The answer", h("p.muted", run.asks === "pairs" ? "The model finds no connected pair of codes." : "The model gives no answer."));
   }
   if (run.asks === "labels") return labelPart(view, run, what);
-  const title = { pairs: "The pairs of codes that the model takes for connected", diagnosis: "Which diagnosis was hidden", next: "The most probable diagnoses of the next visit" }[run.asks] ?? "The answer";
-  const heading = { pairs: "pair", diagnosis: "guess", next: "diagnosis" }[run.asks] ?? "answer";
+  if (run.asks === "next") return nextPart(view, run);
+  const title = { pairs: "The pairs of codes that the model takes for connected", diagnosis: "Which diagnosis was hidden" }[run.asks] ?? "The answer";
+  const heading = { pairs: "pair", diagnosis: "guess" }[run.asks] ?? "answer";
   const rows = (from, to) => table("What the model says", [
     { name: heading, cell: answer => answerName(view, run, answer) },
     { name: "probability", number: true, cell: answer => [bar(answer.probability), chance(answer.probability)] },
@@ -35,6 +36,29 @@ function answerPart(view, run, what) {
   const few = 5;
   return part("answer", title, rows(0, few), view.answers.length > few && h("details", h("summary", `${view.answers.length - few} more`), rows(few)));
 }
+
+/** The diagnoses of the next visit: those that the model finds most probable, which of them it has, and which it has beside them. */
+function nextPart(view, run) {
+  const { answers } = view;
+  const isKnown = answers.some(answer => typeof answer.truth === "boolean");
+  const found = answers.filter(answer => answer.truth).length;
+  const missed = (view.next ?? []).filter(({ code }) => !answers.some(answer => answer.what === code));
+  const news = isNew(run) ? "new " : "";
+  const ranked = answers.map((answer, at) => ({ ...answer, rank: at + 1 }));
+  const outcome = !isKnown ? h("p.muted", "Which diagnoses the next visit has is not known here.")
+    : view.next ? h("p", `The next visit has ${integer(view.next.length)} ${news}${view.next.length === 1 ? "diagnosis" : "diagnoses"}; `,
+      h("strong", `${integer(found)} of ${view.next.length === 1 ? "it" : "them"} ${found === 1 ? "is" : "are"} among these ${integer(answers.length)}`), ".")
+      : h("p", h("strong", `${integer(found)} of these ${integer(answers.length)} ${found === 1 ? "is" : "are"} in the next visit`), ".");
+  return part("answer", `The most probable ${news}diagnoses of the next visit`, outcome, table("What the model says", [
+    { name: "diagnosis", cell: answer => [h("span.muted.rank", `${answer.rank}`), answerName(view, run, answer)] },
+    { name: "probability", number: true, cell: answer => [bar(answer.probability), chance(answer.probability)] },
+    ...isKnown ? [{ name: "in the next visit", cell: answer => answer.truth ? h("span.right", "● yes") : h("span.muted", "no") }] : [],
+  ], ranked, { class: "answers untitled" }),
+  missed.length > 0 && h("p.missed", "In the next visit, and not among these: ", missed.map((node, at) => [at ? ", " : "", named(node.code, node.description)]), "."));
+}
+
+/** Whether only diagnoses are predicted that the patient did not have before. */
+const isNew = run => clean(run.task) === "next_diagnoses:new";
 
 /** The truth beside an answer: plain, and marked only where the two disagree. */
 function truthWord(run, { truth, what, probability }) {
@@ -114,40 +138,46 @@ function riskScale(answer, outcome) {
 
 const logOdds = p => Math.log(p / (1 - p));
 
-/** How the answer would change without each code: what it rests on. */
-function whyPart(view, run, what) {
+/** How the answer would change without each code: what it rests on. `heard` is told which of several answers is explained. */
+function whyPart(view, run, what, heard) {
   const all = run.asks === "labels" ? view.attributions.filter(each => each.what === what) : view.attributions;
   if (!all.length) {
+    heard(null);
     return run.asks === "pairs" ? null : part("why", "Why", h("p.muted", "What the answer would be without each code is not in this report."));
   }
   const place = h("div");
-  const draw = own => place.replaceChildren(...reasons(own));
+  const draw = own => {
+    place.replaceChildren(...reasons(own, view.visits?.length > 0));
+    heard(own);
+  };
   const select = h("select", { change: () => draw(all[Number(select.value)]) },
     all.map((each, at) => h("option", { value: at }, `${shortened(answerName(view, run, each, true), 14, 420)}: ${chance(each.probability)}`)));
   draw(all[0]);
   return part("why", "Why", all.length > 1 ? h("p.controls", h("label", "Of the answer ", select)) : null, place);
 }
 
-/** What one answer rests on. */
-function reasons(own) {
+/** What one answer rests on: codes of the encounter, and with history those of earlier visits. */
+function reasons(own, hasHistory) {
   const changes = own.changes.filter(change => known(change.log_odds_change));
   if (!changes.length) return [h("p.muted", "There is no code that could be left out.")];
   const most = Math.max(1, ...changes.map(change => Math.abs(change.log_odds_change)));
   const first = changes[0];
   const lead = Math.abs(first.log_odds_change) < 0.1
     ? "No single code changes the answer much: it rests on many together, or on how common it is."
-    : ["Without ", h("strong", named(first.code, first.description)), ` it would be ${chance(first.without)} instead of ${chance(own.probability)}`,
+    : ["Without ", h("strong", named(first.code, first.description)), first.visits_before > 0 && ` of ${visitsBefore(first.visits_before)}`, ` it would be ${chance(first.without)} instead of ${chance(own.probability)}`,
       chance(first.without) === chance(own.probability) && `, though its odds would be ${timesOdds(first.log_odds_change)}`, "."];
   const rows = (from, to) => table("The answer without each code", [
     { name: "without", cell: change => [h("bdi", titleOf(change.code, change.description)),
-      h("span.muted.what", hasTitle(change.code, change.description) && [h("bdi", clean(change.code)), " · "], KINDS[change.kind])] },
+      h("span.muted.what", hasTitle(change.code, change.description) && [h("bdi", clean(change.code)), " · "], KINDS[change.kind],
+        change.visits_before > 0 && ` · ${visitsBefore(change.visits_before)}`)] },
     { name: h("span.sides", h("span", h("span.wordy", "speaks "), "against"), h("span", h("span.wordy", "speaks "), "for")), cell: change => pull(-change.log_odds_change / most) },
     { name: "the answer would be", number: true, cell: change => chance(change.without) },
   ], changes.slice(from, to), { class: "changes untitled" });
   const few = 8;
   return [h("p", lead), rows(0, few), ...changes.length > few ? [h("details", h("summary", `${changes.length - few} more codes`), rows(few))] : [],
-    h("p.muted", "Each line asks the model again about the same encounter without this one code; bars are changes of the log-odds. Codes that can stand ",
-      "in for each other each show little. This is what the answer rests on, not what causes the outcome.")];
+    h("p.muted", `Each line asks the model again about the same encounter${hasHistory ? " and the visits before it" : ""} without this one code${
+      hasHistory ? " of one visit" : ""}; bars are changes of the log-odds. Codes that can stand `,
+      `in for each other${hasHistory ? ", such as the same one in several visits," : ""} each show little. This is what the answer rests on, not what causes the outcome.`)];
 }
 
 function timesOdds(change) {
@@ -164,16 +194,20 @@ function pull(portion) {
 
 /** A plain list of the codes, by kind. */
 function contentsPart(view) {
+  const nodes = view.nodes.map((node, place) => ({ ...node, isHidden: place === view.hidden })).slice(1);
+  const item = node => h("li", labelledNode(node), node.isHidden && h("span.muted", " hidden from the model"));
+  return part("contents", "What was in the encounter", nodes.length ? codesByKind(nodes, item) : h("p.muted", "No code that the model knows."));
+}
+
+/** Codes in a list for each kind, the first ones of many in sight. */
+function codesByKind(nodes, item) {
   const few = 12;
-  const lists = IN_ORDER.filter(kind => kind).map(kind => {
-    const nodes = view.nodes.flatMap((node, place) => node.kind === kind ? [place] : []);
-    if (!nodes.length) return null;
-    const item = place => h("li", labelledNode(view.nodes[place]), place === view.hidden && h("span.muted", " hidden from the model"));
-    return h("div", h("h4", `${HEADINGS[kind][0].toUpperCase()}${HEADINGS[kind].slice(1)} (${nodes.length})`), h("ul.codes", nodes.slice(0, few).map(item)),
-      nodes.length > few && h("details", h("summary", `${nodes.length - few} more`), h("ul.codes", nodes.slice(few).map(item))));
-  });
-  return part("contents", "What was in the encounter", lists.some(Boolean) ? h("div.columns.kinds", lists)
-    : h("p.muted", "No code that the model knows."));
+  return h("div.columns.kinds", IN_ORDER.filter(kind => kind).map(kind => {
+    const own = nodes.filter(node => node.kind === kind);
+    if (!own.length) return null;
+    return h("div", h("h4", `${HEADINGS[kind][0].toUpperCase()}${HEADINGS[kind].slice(1)} (${own.length})`), h("ul.codes", own.slice(0, few).map(item)),
+      own.length > few && h("details", h("summary", `${own.length - few} more`), h("ul.codes", own.slice(few).map(item))));
+  }));
 }
 
 /** How good such answers are: of encounters with about the same probability, and of the groups that this one belongs to. */

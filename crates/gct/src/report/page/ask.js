@@ -17,23 +17,29 @@ function askSection(main, report, run) {
     send();
   } });
   const result = h("div.result");
-  const picker = codePicker(run, [4, 1, 2, 3].flatMap(code), encounter => {
+  const earlier = run.history?.visits > 1 ? visitsPicker(run, () => chosen(picker.encounter())) : null;
+  const picker = codePicker(run, [4, 1, 2, 3].flatMap(code), chosen);
+  const json = h("details", h("summary", "The same as JSON, for several encounters or from a file"), text,
+    h("div.controls", h("label.file", "Take a file ", file)));
+  const clear = () => { earlier?.clear(); picker.clear(); };
+  const form = h("form", { novalidate: true, submit: event => { event.preventDefault(); send(); } }, picker.root, ...earlier ? [earlier.root] : [],
+    h("div.controls", h("button.primary", { type: "submit" }, "Explain"), h("button", { type: "button", click: clear }, "Clear")), json);
+
+  function chosen(encounter) {
     byHand = false;
-    text.value = JSON.stringify({ encounters: [encounter] }, null, 1);
+    text.value = JSON.stringify({ encounters: [earlier?.beside(encounter) ?? encounter] }, null, 1);
     // The first answer is asked for; from then on it follows what is chosen.
     clearTimeout(waiting);
     if (latest) waiting = setTimeout(send, 250);
-  });
-  const json = h("details", h("summary", "The same as JSON, for several encounters or from a file"), text,
-    h("div.controls", h("label.file", "Take a file ", file)));
-  const form = h("form", { submit: event => { event.preventDefault(); send(); } }, picker.root,
-    h("div.controls", h("button.primary", { type: "submit" }, "Explain"), h("button", { type: "button", click: picker.clear }, "Clear")), json);
+  }
 
   async function send() {
     const mine = ++latest;
     clearTimeout(waiting);
     try {
-      const lacking = byHand ? [] : picker.incomplete();
+      const wrong = byHand ? null : earlier?.trouble();
+      if (wrong) throw new Error(wrong);
+      const lacking = byHand ? [] : [...picker.incomplete(), ...earlier?.incomplete() ?? []];
       if (lacking.length) {
         throw Object.assign(new Error(`Give a value for ${lacking.map(each => titleOf(each.code, each.description)).join(", ")}.`),
           { hint: "The model knows it in ranges of values alone." });
@@ -49,7 +55,7 @@ function askSection(main, report, run) {
     }
   }
 
-  const settings = { label: null, view: null, layer: null, node: null };
+  const settings = { label: null, view: null, layer: null, node: null, visit: null };
 
   function show(views) {
     if (!views.length) return result.replaceChildren(h("p.empty", "There was no encounter in it."));

@@ -10,7 +10,7 @@ const FIGURES = {
   aucpr: ["AUCPR", "Area under the curve of precision and recall. Guessing gives the share of true cases, 1 is perfect."],
   auroc: ["AUROC", "How often a true case gets a higher probability than a false one. Guessing gives 0.5."],
   accuracy: ["accuracy", "Share of right answers. A probability above one half is a yes; of guesses the best one counts."],
-  ...Object.fromEntries([10, 20, 30].map(at => [`recall@${at}`, [`recall@${at}`, `Share of the diagnoses of the next visit that are among the ${at} most probable.`]])),
+  ...Object.fromEntries([10, 20, 30].map(at => [`recall@${at}`, [`recall@${at}`, `Share of the diagnoses of the next visit that are among the ${at} most probable, the mean over encounters.`]])),
   log_loss: ["log loss", "Minus the logarithm of the probability that the truth was given, on average. Less is better."],
   brier_score: ["Brier score", "Squared distance between probability and truth, on average. Less is better."],
   calibration_error: ["calibration error", "How far probabilities are from what happens, on average. Less is better."],
@@ -104,7 +104,7 @@ function unpack(layer, bytes, n) {
 /** One encounter as all views want it: nodes, layers with their matrices, true edges, answers. */
 async function explanationOf(report, run, place) {
   const encounter = run.encounters[place];
-  const about = { number: encounter.number, id: encounter.id, loss: encounter.loss };
+  const about = { number: encounter.number, id: encounter.id, loss: encounter.loss, next: encounter.next?.map(code => codeOf(run, code)) };
   if (report.live) {
     const path = `page/runs/${report.runs.indexOf(run)}/encounters/${encounter.number}`;
     return { ...explained(await request(path)), ...about };
@@ -119,17 +119,25 @@ async function explanationOf(report, run, place) {
       return unpack(layer, bytes.subarray(start, start + cells), nodes.length);
     });
   }
-  const attributions = (encounter.why ?? []).map(each => ({ ...each, changes: each.changes.map(change => ({ ...change, ...codeOf(run, change.code) })) }));
-  return { ...about, nodes, layers, attributions, edges: encounter.edges, hidden: encounter.hidden, answers: encounter.answers, unknown: [] };
+  const visits = encounter.visits?.map((visit, at) => ({ ...visit, visits_before: at + 1, codes: visit.codes.map(code => codeOf(run, code)) }));
+  const seen = [encounter, ...encounter.visits ?? []];
+  const attributions = (encounter.why ?? []).map(({ effects, ...each }) => ({ ...each, changes: each.changes.map(change => ({ ...change, ...codeOf(run, change.code) })),
+    ...effects && { effects: new Map(effects.flatMap((own, back) => own.map((effect, at) => [effectKey(back, codeOf(run, seen[back].codes[at])), effect]))) } }));
+  return { ...about, nodes, layers, attributions, edges: encounter.edges, hidden: encounter.hidden, answers: encounter.answers, unknown: [], ...visits && { visits } };
 }
 
 /** The same from an explanation of the server. */
 function explained(explanation) {
   const nodes = explanation.nodes.map(node => ({ ...node, kind: KINDS.indexOf(node.kind) }));
   const layers = explanation.layers.map(layer => ({ ...layer, matrix: Float32Array.from(layer.matrix.flat(), cell => cell ?? 0) }));
-  const change = each => ({ ...each, kind: KINDS.indexOf(each.kind) });
-  const attributions = (explanation.attributions ?? []).map(each => ({ ...each, changes: each.changes.map(change) }));
-  return { ...explanation, nodes, layers, attributions, answers: explanation.answers ?? [], unknown: explanation.unknown ?? [] };
+  const numbered = each => ({ ...each, kind: KINDS.indexOf(each.kind) });
+  const visits = explanation.visits?.map(visit => ({ ...visit, codes: visit.codes.map(numbered) }));
+  const effects = changes => new Map(changes.map(each => [effectKey(each.visits_before, each), each.log_odds_change]));
+  const attributions = (explanation.attributions ?? []).map(each => {
+    const changes = each.changes.map(numbered);
+    return { ...each, changes, ...visits && { effects: effects(changes) } };
+  });
+  return { ...explanation, nodes, layers, attributions, answers: explanation.answers ?? [], unknown: explanation.unknown ?? [], ...visits && { visits } };
 }
 
 function codeOf(run, code) {

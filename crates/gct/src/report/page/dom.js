@@ -184,6 +184,7 @@ function duration(seconds) {
 const words = name => clean(name).replace(/_/g, " ");
 const taskName = task => {
   const [, kind, names] = /^(labels?):(.*)$/s.exec(task) ?? [];
+  if (task === "next_diagnoses:new") return "next diagnoses, new ones alone";
   return kind ? `${kind} ${clean(names).replaceAll(",", ", ")}` : words(task);
 };
 

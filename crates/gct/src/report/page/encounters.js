@@ -117,7 +117,7 @@ function encountersSection(main, report, run, go) {
     main.append(h("p.empty", "No encounters are in this report."));
     return () => {};
   }
-  const list = encounterList(run, (place, replace) => go({ encounter: run.encounters[place].number, node: null }, replace));
+  const list = encounterList(run, (place, replace) => go({ encounter: run.encounters[place].number, node: null, visit: null }, replace));
   const detail = h("div.detail");
   let place = -1, shown = null, asked = 0;
   main.append(h("div.split", list.root, detail));
@@ -130,7 +130,7 @@ function encountersSection(main, report, run, go) {
     try {
       const view = await explanationOf(report, run, next);
       if (mine !== asked) return;
-      shown = explain(view, run, report, changes => go(changes, !("node" in changes)));
+      shown = explain(view, run, report, changes => go(changes, !("node" in changes || "visit" in changes)));
       detail.replaceChildren(heading(view), shown.root);
       shown.update(go.state);
     } catch (error) {
@@ -142,7 +142,7 @@ function encountersSection(main, report, run, go) {
 
   function heading(view) {
     const reasons = (run.encounters[place].chosen ?? []).map(reason => REASONS[reason]).filter(Boolean);
-    const facts = [`${integer(view.nodes.length - 1)} codes`, known(view.loss) && `loss ${figure(view.loss, 3)}`,
+    const facts = [`${integer(view.nodes.length - 1)} codes`, view.visits && `${integer(view.visits.length)} earlier visit${view.visits.length === 1 ? "" : "s"}`, known(view.loss) && `loss ${figure(view.loss, 3)}`,
       reasons.length && !reasons.includes(REASONS.first) && `shown for: ${reasons.join(", ")}`].filter(Boolean);
     const step = (by, name) => h("button", { type: "button", click: () => list.beside(by) }, name);
     return h("div.title", h("h2", `Encounter ${integer(view.number)}`, view.id ? h("bdi.muted", ` ${clean(view.id)}`) : null),

@@ -1,4 +1,4 @@
-// What a model makes of one encounter: the answer, why, what was in it, where the model looked, and how good such answers are.
+// What a model makes of one encounter: the answer, why, the visits before it, what was in it, where the model looked, and how good such answers are.
 
 const VIEWS = [["graph", "Graph"], ["list", "List"], ["heat", "Heat map"], ["bars", "Bars"]];
 
@@ -6,15 +6,16 @@ const VIEWS = [["graph", "Graph"], ["list", "List"], ["heat", "Heat map"], ["bar
 const GRAPH_ROOM = 560;
 
 /**
- * All that is said of one explanation. `settings` are {label, layer, view, node}, and `change` hears what the reader changes of them;
+ * All that is said of one explanation. `settings` are {label, layer, view, node, visit}, and `change` hears what the reader changes of them;
  * `update` shows other settings of the same explanation.
  */
 function explain(view, run, report, change) {
   const root = h("div.explain");
   const labels = run.asks === "labels" && view.answers.length > 1 ? labelChoice(view, change) : null;
   const answer = h("div"), why = h("div"), alike = h("div");
+  const timeline = timelinePart(view, run, change);
   const look = lookPart(view, run, change);
-  root.append(...unknownCodes(view), ...labels ? [labels.root] : [], answer, why, contentsPart(view), look.root, alike);
+  root.append(...unknownCodes(view), ...labels ? [labels.root] : [], answer, why, ...timeline ? [timeline.root] : [], contentsPart(view), look.root, alike);
   let shown;
 
   function update(settings) {
@@ -24,9 +25,10 @@ function explain(view, run, report, change) {
       labels?.choose(what);
       const put = (place, content) => place.replaceChildren(...content ? [content] : []);
       put(answer, answerPart(view, run, what));
-      put(why, whyPart(view, run, what));
+      put(why, whyPart(view, run, what, own => timeline?.explain(own)));
       put(alike, alikePart(view, run, report, what));
     }
+    timeline?.choose(settings.visit);
     look.update(settings);
   }
 
@@ -59,6 +61,9 @@ function lookPart(view, run, change) {
   const sliderField = h("label.slider", "Hide links below ", hidden, slider);
   const root = part("look", run.asks === "pairs" ? "What the model connects, and where it looked" : "Where the model looked",
     run.asks !== "pairs" && view.layers.length > 0 && h("p.muted", "Attention is how much a code takes from others on the way to the answer. It is not the reason for the answer: a code that is looked at may change nothing."),
+    view.visits?.length > 0 && view.layers.length > 0 && h("p.muted", run.history?.aggregator === "bag"
+      ? "The model mixes these codes with those of earlier visits. What goes to those is not drawn, so that not all of what a code gives is seen."
+      : "This is about the encounter alone. Each earlier visit is looked at by itself."),
     view.layers.length ? h("div.controls", layers, views, h("label", "Look at ", codes), sliderField)
       : h("p.muted", "This model does not mix nodes, so there is no attention to show. ",
         view.edges ? "These are the codes of the encounter and its true edges." : "These are the codes of the encounter."),

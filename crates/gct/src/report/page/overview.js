@@ -9,7 +9,7 @@ function overviewSection(main, report, run) {
   const { data } = run;
   const codes = IN_ORDER.map(kind => KINDS[kind]).filter(kind => kind in data.codes).map(kind => `${integer(data.codes[kind])} ${kind}`).join(", ");
   const facts = [
-    ["Task", [taskName(run.task), h("span.muted", ASKS[run.asks] ?? "")]],
+    ["Task", [taskName(run.task), h("span.muted", isNew(run) ? "Which diagnoses does the next visit have that no visit before it has?" : ASKS[run.asks] ?? "")]],
     ["Model", [clean(run.model), h("span.muted", `${integer(run.steps)} steps in ${duration(run.seconds)}`)]],
     ["Data", [clean(data.source), h("span.muted", `${count(data.encounters, report.min_cell)} encounters; codes: ${codes}`)]],
     ["Training split", `${count(data.training, report.min_cell)} encounters`],
@@ -18,11 +18,18 @@ function overviewSection(main, report, run) {
       data.left_out !== 0 ? `; ${fewOr(data.left_out, report.min_cell)} could not be evaluated and were left out` : "",
       data.learned_from && !data.warning ? `; ${integer(data.learned_from)} of subjects that the run learned from were left out` : "")]],
   ];
+  if (run.history) facts.splice(2, 0, ["Earlier visits", historyInWords(run.history)]);
   if (data.warning) facts.unshift(["Warning", h("strong.warning", clean(data.warning))]);
   facts.push(["Intended use", intendedUse(report, run)]);
   main.append(h("section", h("h2", h("bdi", clean(run.name))), h("div.columns",
     h("dl.facts", facts.map(([name, text]) => h("div", h("dt", name), h("dd", text)))), h("div", figuresTable(run)))));
   main.append(...[outcomesSection(report, run), comparison(report, run), learning(report, run), curves(report, run), settings(report), provenance(report, run)].filter(Boolean));
+}
+
+/** What is seen of earlier visits, and what makes one vector of them. */
+function historyInWords({ aggregator, visits, days }) {
+  const how = { gru: "a gated recurrent unit goes from the oldest to the newest", cnn: "convolutions over them, and the largest of each", attention: "the encounter attends to them", bag: "all codes together, without order and times" };
+  return [`up to ${integer(visits - 1)} before the encounter${known(days) ? `, of ${integer(days)} days` : ""}`, h("span.muted", how[aggregator] ?? clean(aggregator))];
 }
 
 /** For whom this is, and what it was made from. */

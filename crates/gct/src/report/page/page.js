@@ -18,7 +18,7 @@ function stateOf(report, hash) {
   return {
     section: shown ? section : "overview",
     run: Math.max(0, report.runs.findIndex(run => run.name === values.get("run"))),
-    encounter: number("encounter"), label: values.get("label"), layer: values.get("layer"), view: values.get("view"), node: number("node"), code: number("code"),
+    encounter: number("encounter"), label: values.get("label"), layer: values.get("layer"), view: values.get("view"), node: number("node"), code: number("code"), visit: number("visit"),
   };
 }
 
@@ -26,7 +26,7 @@ function hashOf(report, state) {
   const values = new URLSearchParams();
   const put = (name, value) => { if (value !== null && value !== undefined) values.set(name, value); };
   if (report.runs.length > 1) put("run", report.runs[state.run].name);
-  const own = { encounters: ["encounter", "label", "layer", "view", "node"], map: ["code"] }[state.section] ?? [];
+  const own = { encounters: ["encounter", "label", "layer", "view", "node", "visit"], map: ["code"] }[state.section] ?? [];
   own.forEach(name => put(name, state[name]));
   return `#${state.section}${values.size ? "?" + values : ""}`;
 }
@@ -72,7 +72,7 @@ async function start() {
   document.getElementById("sections").replaceChildren(...links.map(link => h("li", link)));
   const runs = document.getElementById("runs");
   runs.replaceChildren(...report.runs.map((run, at) => h("option", { value: at }, clean(run.name).slice(0, 60))));
-  runs.addEventListener("change", () => go({ run: Number(runs.value), node: null, code: null }));
+  runs.addEventListener("change", () => go({ run: Number(runs.value), node: null, code: null, visit: null }));
   runs.parentElement.hidden = report.runs.length < 2;
 
   function render() {

@@ -35,12 +35,12 @@ function found(choices, text, kind) {
 }
 
 /** A field that searches the codes of a run, and what was chosen of them. `changed` hears the encounter as the server wants it. */
-function codePicker(run, begin, changed) {
+function codePicker(run, begin, changed, label = "Add a code") {
   const choices = choicesOf(run);
   const MOST = 12;
   let chosen = [], kind = 0, options = [], at = -1;
   const id = `picker-${codePicker.made = (codePicker.made ?? 0) + 1}`;
-  const field = h("input", { type: "search", role: "combobox", placeholder: "name or code", autocomplete: "off", "aria-label": "Add a code", "aria-expanded": false,
+  const field = h("input", { type: "search", role: "combobox", placeholder: "name or code", autocomplete: "off", "aria-label": label, "aria-expanded": false,
     "aria-controls": `${id}-list`, "aria-autocomplete": "list", input: () => suggest(), focus: () => suggest(), keydown: moved,
     blur: () => close() });
   const list = h("ul.options", { id: `${id}-list`, role: "listbox", "aria-label": "Codes", hidden: true });
