@@ -5,9 +5,9 @@
 //! changes of several codes do not add up: a diagnosis and a treatment that mean something only together each
 //! take it all away. What two codes do together is told on request.
 //!
-//! With history the same is done to each code of each earlier visit that is seen, and to whole visits. Without
-//! one, the times between the others are those that there would have been, and where there were more visits
-//! than are seen, one more is.
+//! With history the same is done to each code of each earlier visit that is seen, and to whole visits.
+//! Without one, the times between the others are those that there would have been, and where there were more
+//! visits than are seen, one more is.
 //!
 //! Attention is not this: it says where a model looks, and an answer need not depend on what it looks at.
 
@@ -45,7 +45,8 @@ pub struct Attribution {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visits: Option<Vec<VisitChange>>,
     /// What happens when one code is left out of one visit, the largest change of log-odds first. A code
-    /// without which nothing can be answered is not among them: the hidden diagnosis, and both ends of a pair.
+    /// without which nothing can be answered is not among them: the hidden diagnosis, and both ends of a
+    /// pair.
     pub changes: Vec<Change>,
     /// What happens when two codes of the encounter asked about are left out, if that was wanted; the
     /// strongest interaction first.
@@ -271,7 +272,7 @@ impl Asked<'_> {
         nodes.map(|node| Place { visits_before: 0, node })
     }
 
-    /// The same, and the codes of each earlier visit; of a bag without context, which it has of the last visit
+    /// The same, and the codes of each earlier visit; of a bag without context, which it has of the encounter
     /// alone.
     pub(super) fn codes(&self) -> impl Iterator<Item = Place> + use<'_> {
         let nodes = |visit: &Encounter| {

@@ -208,8 +208,8 @@ proptest! {
                     prop_assert_eq!(told.visits_before, visits_before);
                     prop_assert_eq!(&told.id, &encounters[at].id);
                     let of_visit: Vec<&str> = told.codes.iter().map(|code| code.code.as_str()).collect();
-                    let expected = codes(&encounters[at]);
-                    let expected = expected.iter().map(|(kind, id)| &run.vocabulary()[*kind][*id as usize].code);
+                    let expected = codes(&encounters[at]).into_iter();
+                    let expected = expected.map(|(kind, id)| &run.vocabulary()[kind][id as usize].code);
                     prop_assert!(expected.eq(of_visit), "codes are in the order of nodes");
                 }
             }
