@@ -34,7 +34,7 @@ fn every_command_sees_the_history_that_the_run_was_trained_with() {
     assert_eq!(lines(&home.join("all.jsonl")).len(), 600);
     let embedded = json(&home, "embed run --split all --what subjects --out subjects.parquet");
     assert_eq!(embedded["rows"].as_u64(), Some(subjects));
-    json(&home, "calibrate run");
+    json(&home, "calibrate run --method isotonic");
     gct(&home, "explain run").assert().success();
     gct(&home, "report run --out report --quiet").assert().success();
     // The last visit alone is another model of the same test.
@@ -64,7 +64,7 @@ fn history_that_makes_no_sense_is_refused() {
         ("--history gru --model logistic", "none or bag with logistic regression"),
         ("--history gru --set split.by=encounter", "none with a split by encounter"),
         ("--history gru --set history.visits=0", "a whole number from 1 to 10000"),
-        ("--set history.aggregator=lstm", "unknown variant `lstm`"),
+        ("--set history.aggregator=lstm", "unknown name `lstm`"),
     ] {
         let error = refusal(&home, &format!("{train} {flags}"));
         assert!(error.contains(said), "{flags}: {error}");

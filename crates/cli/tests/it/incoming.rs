@@ -328,7 +328,7 @@ fn flags_that_do_not_apply_are_refused() {
         ("embed run --out x.npy --format csv", "--format is for rows"),
         (
             "embed run --data new.jsonl --what codes --out x.csv",
-            "the argument '--data <DIR|FILE>' cannot be used",
+            "--what codes is not about encounters",
         ),
         ("predict run --data nowhere.jsonl --out x.csv", "cannot open nowhere.jsonl"),
     ] {
