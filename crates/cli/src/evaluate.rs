@@ -93,8 +93,8 @@ impl Arguments {
         })
     }
 
-    /// Refuses what has no effect: thresholds where no label is predicted, a smallest cell where nothing could
-    /// be smaller.
+    /// Refuses what has no effect: thresholds where no label is predicted, a smallest cell where nothing
+    /// could be smaller.
     fn check(&self, question: &Question) -> Result<()> {
         let has_cells = match question {
             Question::NextDiagnoses(_) => true,

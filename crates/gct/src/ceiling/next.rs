@@ -1,9 +1,9 @@
 //! How well the diagnoses of the next visit can be known.
 //!
-//! A visit is drawn after the diagnoses of the one before, and depends on nothing else of the patient: neither
-//! treatments nor labs nor earlier visits say more. What it can have is found by drawing it many times. The
-//! chance of a diagnosis is the share of these draws that have it, drawn a little towards its share among
-//! those of all visits, which settles the rare ones.
+//! A visit is drawn after the diagnoses of the one before, and depends on nothing else of the patient:
+//! treatments, labs and earlier visits say no more. What it can have is found by drawing it many times. The
+//! chance of a diagnosis is the share of these draws that have it, shrunk a little towards its share among
+//! those after all visits, which settles the rare ones.
 
 use std::collections::BTreeMap;
 

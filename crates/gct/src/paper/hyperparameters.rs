@@ -62,8 +62,8 @@ const MORTALITY: Row = (
 );
 
 impl Hyperparameters {
-    /// Those of the paper. Other labels, and diagnoses of the next visit, take those of readmission; GCN on eICU, which the paper does not
-    /// have, takes GCN_P's; MiME takes Shallow's, and Logistic has none.
+    /// Those of the paper. Other labels, and diagnoses of the next visit, take those of readmission; GCN on
+    /// eICU, which the paper does not have, takes GCN_P's; MiME takes Shallow's, and Logistic has none.
     pub fn of(question: &Question, model: &str, source: &str) -> Self {
         let (rates, mlp, post_mlp, regularization) = match question {
             Question::Edges => GRAPH_RECONSTRUCTION,

@@ -53,7 +53,7 @@ fn with_context(mut encounters: Vec<Encounter>) -> Vec<Encounter> {
     encounters
 }
 
-/// The examples with two labels, or one for each diagnosis, of which some are not known, if these are learned.
+/// The examples with two labels, or one for each diagnosis, if these are learned; some are not known.
 fn with_labels(head: &HeadConfig, examples: Vec<Example>) -> Vec<Example> {
     let labels = |i: usize| match head {
         HeadConfig::Labels { .. } => vec![Some(i.is_multiple_of(2)), (i > 3).then_some(true)],

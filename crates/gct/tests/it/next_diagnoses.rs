@@ -39,7 +39,7 @@ fn follows(diagnosis: u32) -> u32 {
     (7 * diagnosis + 3) % DIAGNOSES
 }
 
-/// Visits of a subject, a week apart. Each has what follows from the one before, and one diagnosis that stays.
+/// Visits of a subject, a week apart. Each has what follows from the one before, and a diagnosis that stays.
 fn visits_of(subject: usize) -> Vec<Encounter> {
     let own = subject as u32 * 11;
     let mut diagnosis: Vec<u32> = (0..4).map(|at| (own + 17 * at * at + at) % DIAGNOSES).collect();
