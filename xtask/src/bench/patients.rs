@@ -30,16 +30,16 @@ const ROUNDS: usize = 2;
 /// Ratios to PyTorch that must be reached, in training and in inference: padded, and written by an expert.
 const RATIOS: [f64; 2] = [3.0, 1.5];
 
-/// Visits to learn from. Ours takes the first 1,600 of them and PyTorch the first 800: padded, that takes long
-/// enough. The others count for the prior.
+/// Visits to learn from. Ours takes the first 1,600 of them and PyTorch the first 800, which take long enough
+/// if they are padded. The others count for the prior.
 const SMALL: &str = "--visits 3 --encounters 4000";
 
 /// Visits in files: those of 200,000 patients.
 const LARGE: &str = "--visits 5 --encounters 1000000";
 
 /// The megabytes that predicting them may take, however many there are. What is held at a time: a round of
-/// 4,096 visits and the rest of one patient, the round that is read meanwhile, their answers, the model and the
-/// counts that P is made of. That takes about 120.
+/// 4,096 visits and the rest of one patient, the round that is read meanwhile, their answers, the model and
+/// the counts that P is made of. That takes about 120.
 const MEGABYTES: f64 = 200.0;
 
 /// The share of the speed in memory that it must keep.
