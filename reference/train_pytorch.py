@@ -20,8 +20,8 @@ from torch.nn import functional as F
 WIDTH, BLOCKS, BATCH = 128, 3, 32
 
 
-def load(folder, prior_file, count):
-    """Ids, P, true adjacency and first label of the first encounters."""
+def load(folder, prior_file, count, label="d1_m1"):
+    """Ids, P, true adjacency and a label of the first encounters, whose they are and when they began."""
     vocabulary = pq.read_table(f"{folder}/vocabulary.parquet", columns=["kind"]).column("kind").to_pylist()
     sizes = [vocabulary.count(kind) for kind in ("diagnosis", "treatment", "lab")]
     first = {"diagnosis": 1, "treatment": 1 + sizes[0], "lab": 1 + sizes[0] + sizes[1]}
@@ -52,7 +52,9 @@ def load(folder, prior_file, count):
             "kinds": torch.tensor(kinds),
             "prior": torch.tensor(p / p.sum(1, keepdims=True)),
             "adjacency": torch.tensor(adjacency),
-            "label": float(row["d1_m1"]),
+            "label": float(row[label]),
+            "subject": row["subject_id"],
+            "start": row["start"],
         })
     return examples, sum(sizes) + 2
 
@@ -109,7 +111,8 @@ class Gct(nn.Module):
         self.label = nn.Linear(WIDTH, 1)
         self.scale, self.bias = nn.Parameter(torch.tensor(WIDTH**-0.5)), nn.Parameter(torch.tensor(-3.0))
 
-    def forward(self, batch, task):
+    def encode(self, batch):
+        """The vectors of all nodes of padded encounters, and in training the divergence of their attention."""
         shape = (*batch["ids"].shape, WIDTH)
         rows = batch["rows"]
 
@@ -135,7 +138,10 @@ class Gct(nn.Module):
                 logs = torch.log(before + 1e-12) - torch.log(attention + 1e-12)
                 kl = kl + ((before * logs).sum(-1) * batch["real"]).sum() / batch["real"].sum()
             x, before = block.mlp(x, gather(attention @ value)), attention
-        x = spread(x)
+        return spread(x), kl
+
+    def forward(self, batch, task):
+        x, kl = self.encode(batch)
         if task == "graph_reconstruction":
             logits = self.scale * (x @ x.transpose(1, 2)) + self.bias
             losses = F.binary_cross_entropy_with_logits(logits, batch["adjacency"], reduction="none")

@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use bench::{BATCH, ENCOUNTERS, rate, with_dropout};
 use gct::batch::{EmbeddingRows, Encoding, Example};
 use gct::dataset::Dataset;
 use gct::infer::Predictor;
@@ -21,8 +22,8 @@ use gct_kernels::gemm::{self, Into, Left, Right, gemm, pack, pack_transposed, pa
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-const BATCH: usize = 32;
-const ENCOUNTERS: usize = 1600;
+mod bench;
+
 const WIDTH: usize = 128;
 static LABEL: Question = Question::Labels(Labels::Named(String::new()));
 
@@ -120,30 +121,6 @@ fn measure(name: &str, head: &HeadConfig, data: &Data) -> gct::Result<Value> {
         std::hint::black_box(answers);
     });
     Ok(json!({"train": train, "evaluate": evaluate}))
-}
-
-/// The paper's dropout for GCT on graph reconstruction, wherever a model has dropout.
-fn with_dropout(name: &str) -> gct::Result<Config> {
-    let mut config = Config::named(name)?;
-    match &mut config {
-        Config::Gct(config) => (config.dropout.mlp, config.dropout.post_mlp) = (0.3, 0.1),
-        Config::Transformer(config) => (config.dropout.mlp, config.dropout.post_mlp) = (0.3, 0.1),
-        Config::Gcn(config) => (config.dropout.mlp, config.dropout.post_mlp) = (0.3, 0.1),
-        Config::Shallow(config) => config.dropout = 0.3,
-        _ => {}
-    }
-    Ok(config)
-}
-
-/// The best of five, after one to warm up: the machine is noisy.
-fn rate(encounters: usize, mut run: impl FnMut()) -> f64 {
-    run();
-    let seconds = (0..5).map(|_| {
-        let start = Instant::now();
-        run();
-        start.elapsed().as_secs_f64()
-    });
-    encounters as f64 / seconds.fold(f64::INFINITY, f64::min)
 }
 
 /// Outputs of the linear layers of GCT's three blocks: value; query, key and value; two layers of every MLP.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 mod data;
 mod mimic;
+mod patients;
 mod predict;
 mod prepare;
 mod serve;
@@ -61,6 +62,15 @@ enum What {
         #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(10..))]
         soak: Option<u64>,
     },
+    /// Models with history: training and inference beside PyTorch, predictions of a million visits
+    Patients {
+        /// Also write the numbers to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Only this part
+        #[arg(long, value_name = "PART")]
+        only: Option<patients::Part>,
+    },
     /// Predictions of a million encounters, beside the same model on examples in memory
     Predict {
         /// Also write the numbers to this file
@@ -76,6 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         What::Train { json, steps } => train::run(json.as_deref(), *steps),
         What::Prepare { json } => prepare::run(json.as_deref()),
         What::Mimic { json } => mimic::run(json.as_deref()),
+        What::Patients { json, only } => patients::run(json.as_deref(), *only),
         What::Predict { json } => predict::run(json.as_deref()),
         What::Serve { json, soak } => serve::run(json.as_deref(), *soak),
     }
@@ -115,4 +126,18 @@ fn measure(command: &mut Command) -> Result<Measured> {
     let output =
         serde_json::from_slice(&output.stdout).with_context(|| format!("{command:?} printed no JSON"))?;
     Ok(Measured { seconds, peak_mb, output })
+}
+
+/// Keeps the larger one of every number.
+fn keep_best(best: &mut Value, other: &Value) {
+    match other {
+        Value::Object(fields) => fields.iter().for_each(|(key, other)| keep_best(&mut best[key], other)),
+        other if other.as_f64() > best.as_f64() => *best = other.clone(),
+        _ => {}
+    }
+}
+
+/// What is printed beside a number that has a bar.
+fn verdict(enough: bool) -> &'static str {
+    if enough { "" } else { "  MISSED" }
 }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::measure;
+use super::{keep_best, measure, verdict};
 use crate::{cargo, execute, python, root, target};
 
 /// Everything runs on so many threads.
@@ -131,19 +131,6 @@ pub(super) fn run(json_file: Option<&Path>, steps: Option<usize>) -> Result<bool
         fs::write(root().join(path), format!("{report:#}\n"))?;
     }
     Ok(met)
-}
-
-/// Keeps the larger one of every number.
-fn keep_best(best: &mut Value, other: &Value) {
-    match other {
-        Value::Object(fields) => fields.iter().for_each(|(key, other)| keep_best(&mut best[key], other)),
-        other if other.as_f64() > best.as_f64() => *best = other.clone(),
-        _ => {}
-    }
-}
-
-fn verdict(enough: bool) -> &'static str {
-    if enough { "" } else { "  MISSED" }
 }
 
 /// Trains for so many steps; the memory of the second half must be that of the first.
