@@ -326,10 +326,7 @@ fn flags_that_do_not_apply_are_refused() {
         ("predict run --data new.jsonl --out - --json", "--json and --out - are both for standard output"),
         ("predict run --data new.jsonl --out - --force", "--force is for files"),
         ("embed run --out x.npy --format csv", "--format is for rows"),
-        (
-            "embed run --data new.jsonl --what codes --out x.csv",
-            "--what codes is not about encounters",
-        ),
+        ("embed run --data new.jsonl --what codes --out x.csv", "--what codes is not about encounters"),
         ("predict run --data nowhere.jsonl --out x.csv", "cannot open nowhere.jsonl"),
     ] {
         let error = refusal(home, line);

@@ -278,17 +278,15 @@ those it has already, then the frequent   [..]
     );
     let report = json(home.path(), "inspect data");
     assert!(report["subjects_with_several_encounters"].as_u64() > Some(200), "{report}");
-    for path in
-        [
-            "/later/aucpr",
-            "/later/auroc",
-            "/later/encounters",
-            "/later/codes/aucpr",
-            "/later/visit/auroc",
-            "/next_diagnoses/recall@20",
-            "/next_diagnoses/repeated/aucpr",
-        ]
-    {
+    for path in [
+        "/later/aucpr",
+        "/later/auroc",
+        "/later/encounters",
+        "/later/codes/aucpr",
+        "/later/visit/auroc",
+        "/next_diagnoses/recall@20",
+        "/next_diagnoses/repeated/aucpr",
+    ] {
         assert!(report.pointer(path).is_some_and(serde_json::Value::is_number), "{path}: {report:#}");
     }
     let (_home, one) = self::home();
