@@ -1,5 +1,5 @@
-//! Encounters as numbers: a [`Visit`] has rows of the embedding table, edges between nodes and the matrix P,
-//! an [`Example`] is what a model is asked about one, with the visits before it. Nodes are ordered visit,
+//! Encounters as numbers: a `Visit` has rows of the embedding table, edges between nodes and the matrix P,
+//! an `Example` is what a model is asked about one, with the visits before it. Nodes are ordered visit,
 //! context, diagnoses, treatments, labs, as in [`graph`](crate::graph).
 
 use std::ops::Range;
