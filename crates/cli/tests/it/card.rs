@@ -285,6 +285,13 @@ weight_decay = 0.0
 count = 1
 name = "labels"
 
+[history]
+aggregator = "none"
+days = 0.0
+kernel = 3
+order = "time"
+visits = 20
+
 [model]
 blocks = 3
 name = "gct"

@@ -57,6 +57,9 @@ lab codes per encounter                 0.00
 label   positive   known   prevalence
 older        100     200      50.00 %
 
+context   codes   encounters      share
+age           2          200   100.00 %
+
 200 subjects, 0 of them with several encounters
 true edges are not known
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::{gct, home, json, refusal};
 
-const TRAIN: &str = "train --data visits --task label:later --model gct --steps 12 --set validate_every=6 \
-                     --set batch=8 --set model.width=16 --quiet";
+const TRAIN: &str = "train --data visits --task label:later --model gct --steps 100 --set validate_every=20 \
+                     --set learning_rate=0.01 --set batch=8 --set model.width=16 --quiet";
 
 /// Patients with three visits in the mean, and a run.
 fn trained(history: &str) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -34,7 +34,7 @@ fn every_command_sees_the_history_that_the_run_was_trained_with() {
     assert_eq!(lines(&home.join("all.jsonl")).len(), 600);
     let embedded = json(&home, "embed run --split all --what subjects --out subjects.parquet");
     assert_eq!(embedded["rows"].as_u64(), Some(subjects));
-    json(&home, "calibrate run --method isotonic");
+    json(&home, "calibrate run");
     gct(&home, "explain run").assert().success();
     gct(&home, "report run --out report --quiet").assert().success();
     // The last visit alone is another model of the same test.
@@ -48,7 +48,7 @@ fn a_run_is_resumed_with_its_history() {
     let (_guard, home) = trained("--history --set history.visits=4");
     let config = fs::read_to_string(home.join("run/config.toml")).unwrap();
     assert!(config.contains("aggregator = \"gru\"\nvisits = 4\n"), "{config}");
-    gct(&home, "train --out run --resume --steps 15 --quiet").assert().success();
+    gct(&home, "train --out run --resume --steps 120 --quiet").assert().success();
     let error = refusal(&home, "train --out run --resume --history cnn");
     assert!(error.contains("history.aggregator"), "{error}");
 }

@@ -280,7 +280,7 @@ fn bad_input_gets_one_clear_error() {
             "train --out run --resume --seed 18446744073709551615",
             "error: invalid value '18446744073709551615'",
         ),
-        ("embed run --codes --split all --out x.npy", "error: the argument '--codes' cannot be used with"),
+        ("embed run --what codes --split all --out x.npy", "error: --what codes is not about encounters"),
         ("train --task mortality --out x", "error: --data is missing"),
         ("train --data empty --task mortality --out x", "error: empty is not a dataset folder"),
         (
