@@ -184,7 +184,9 @@ fn what_is_known_at_discharge_is_context() {
 fn how_long_ago_the_encounter_before_was_is_context_if_wanted() {
     let home = tempfile::tempdir().unwrap();
     let line = small(home.path());
-    for (option, expected) in [("", [None, None]), ("--option last_visit=true", [None, Some("within 30 days")])] {
+    for (option, expected) in
+        [("", [None, None]), ("--option last_visit=true", [None, Some("within 30 days")])]
+    {
         prepare(home.path(), &format!("{line} {option} --out data --force")).assert().success();
         let dataset = gct::dataset::Dataset::open(&home.path().join("data")).unwrap();
         let codes = &dataset.vocabulary().context;
