@@ -31,7 +31,7 @@ use crate::terminal::{self, count, counted, refusal, score, visible};
   gct train --data hospital --task readmission --model logistic --out runs/l   a baseline, in seconds
   gct train --data hospital --task labels:readmission,mortality --set class_weight=balanced --out runs/two
   gct train --data hospital --task readmission --history gru --out runs/h   with earlier visits
-  gct train --data hospital --task next_diagnoses --history gru --out runs/n   what the next visit is for
+  gct train --data hospital --task next_diagnoses --history gru --out runs/n   diagnoses of the next visit
   gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
   gct train --out runs/gct --resume --steps 40000   for more steps than before
