@@ -329,7 +329,7 @@ impl Display {
 
     fn show(&mut self, event: &Event) {
         match event {
-            Event::Read(_) => {}
+            Event::Read(_) | Event::Drawn(_) => {}
             Event::Started { step, .. } => {
                 self.last = None;
                 self.bar.set_position(self.done + step);

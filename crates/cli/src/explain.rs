@@ -11,7 +11,7 @@ use gct::files::{self, Overwrite};
 use gct::graph::{Link, NodeKind};
 use gct::incoming::Met;
 use gct::picture;
-use gct::predict::{Explanation, MOST_PAIRED, explain, explain_incoming};
+use gct::predict::{Cause, Explanation, MOST_PAIRED, explain, explain_incoming};
 use gct::record::CodeKind;
 use gct::run::Run;
 use serde_json::json;
@@ -148,6 +148,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let top = arguments.top.unwrap_or(20);
     let mut text = predictions(&explanation, top);
     text += &reasons::text(&run.settings().task, &explanation, top);
+    text += &causes(&explanation, top);
     text += &attention(&explanation, layer, top);
     if let Some(left_out) = left_out.filter(|count| *count > 0) {
         let left_out = terminal::count(left_out as u64);
@@ -252,6 +253,29 @@ fn predictions(explanation: &Explanation, top: usize) -> String {
     terminal::table(&["prediction", "probability", "true"], rows)
 }
 
+/// What led to what; nothing unless the model is an explainer.
+fn causes(explanation: &Explanation, top: usize) -> String {
+    let Some(causes) = &explanation.causes else { return String::new() };
+    let name = |node: usize| {
+        let node = &explanation.structure.nodes[node];
+        reasons::name(&node.label(), node.description.as_deref())
+    };
+    let row = |cause: &Cause| {
+        let because = cause.cause.map_or("-".into(), name);
+        vec![
+            name(cause.effect),
+            because,
+            reasons::share(cause.probability),
+            reasons::share(cause.unexplained),
+        ]
+    };
+    let table = terminal::table(
+        &["treatment or lab", "most probably because of", "probability", "nothing explains it"],
+        causes.iter().take(top).map(row),
+    );
+    format!("\nwhat led to what\n{table}")
+}
+
 /// Where a model looks: the strongest links of a block; nothing for a model without blocks.
 fn attention(explanation: &Explanation, layer: usize, top: usize) -> String {
     let structure = &explanation.structure;
@@ -295,6 +319,9 @@ fn report(explanation: &Explanation, links_left_out: Option<usize>) -> serde_jso
         "attributions": explanation.attributions,
         "links_left_out": links_left_out,
     });
+    if let Some(causes) = &explanation.causes {
+        report["causes"] = json!(causes);
+    }
     if let Some(visits) = &explanation.visits {
         report["visits"] = json!(visits);
     }
@@ -320,6 +347,7 @@ mod tests {
             visits: None,
             answers: Vec::new(),
             attributions: Vec::new(),
+            causes: None,
             connected: None,
         }
     }

@@ -245,7 +245,9 @@ fn show_config(arguments: &Arguments) -> Result<()> {
     for task in Question::NAMES {
         for model in Config::NAMES {
             let settings = Settings::paper(task.parse()?, model, source)?;
-            if settings.check().is_err() || matches!(settings.model, Config::Logistic(_)) {
+            if settings.check().is_err()
+                || matches!(settings.model, Config::Logistic(_) | Config::Explainer(_))
+            {
                 continue;
             }
             let model_settings = toml::Table::try_from(&settings.model)?;
@@ -311,6 +313,13 @@ impl Display {
     pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::Read(encounters) => self.bar.set_position(*encounters),
+            Event::Drawn(progress) => {
+                if progress.sweep == 0 {
+                    self.finish();
+                    self.bar = terminal::progress(progress.sweeps as u64, "drawing causes", self.quiet);
+                }
+                self.bar.set_position(progress.sweep as u64);
+            }
             Event::Started { step, steps, batch, train, validation, left_out, history } => {
                 self.finish();
                 self.bar = terminal::training(*steps, *batch, self.quiet);

@@ -9,9 +9,10 @@ use gct_kernels::pairs::Pairs;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::explainer::{self, Account, Links};
 use crate::graph::{self, NodeKind, NodeRanges};
 use crate::history::time_bucket;
-use crate::prior::{Hidden, MatrixSettings, Prior, PriorSettings};
+use crate::prior::{Cells, Hidden, MatrixSettings, Prior, PriorSettings};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::sample::Sample;
 
@@ -102,14 +103,14 @@ impl Encoding<'_> {
     fn sharing(&self, sample: &Sample<'_>, shared: &mut FxHashMap<*const Encounter, Arc<Visit>>) -> Example {
         let labels = sample.encounter().labels.clone();
         if let Some(bag) = sample.bag() {
-            return Example::of(self.visit(&bag, None)).with_labels(labels);
+            return Example::of(self.visit(&bag, None, false)).with_labels(labels);
         }
         let mut visit = |encounter: &Encounter, hidden: Option<usize>| match (hidden, sample.has_history()) {
             (None, true) => {
-                let visit = || Arc::new(self.visit(encounter, None));
+                let visit = || Arc::new(self.visit(encounter, None, sample.was_counted()));
                 Arc::clone(shared.entry(std::ptr::from_ref(encounter)).or_insert_with(visit))
             }
-            _ => Arc::new(self.visit(encounter, hidden)),
+            _ => Arc::new(self.visit(encounter, hidden, sample.was_counted())),
         };
         let own = visit(sample.encounter(), sample.hidden_position());
         let mut steps = Vec::new();
@@ -126,11 +127,38 @@ impl Encoding<'_> {
         Example { visit: own, labels, steps }
     }
 
-    /// An encounter in numbers, with the diagnosis at a position hidden.
-    fn visit(&self, encounter: &Encounter, hidden: Option<usize>) -> Visit {
+    /// An encounter in numbers, with the diagnosis at a position hidden; whether it was counted in what was
+    /// learned by counting.
+    fn visit(&self, encounter: &Encounter, hidden: Option<usize>, counted: bool) -> Visit {
+        let explained =
+            self.prior.account().map(|account| self.explained(account, encounter, hidden, counted));
         let hidden = hidden.map(|position| Hidden { position, rule: self.settings.hidden });
         let settings = MatrixSettings { scalar: self.settings.scalar, cells: self.settings.cells, hidden };
-        Visit::new(encounter, self.rows, self.prior, &settings)
+        let links = explained.as_ref().map(|explained| &explained.links);
+        let matrix = self.prior.matrix_of(encounter, &settings, links);
+        Visit { explained, ..Visit::with_matrix(encounter, self.rows, &settings, &matrix) }
+    }
+
+    fn explained(
+        &self,
+        account: &Account,
+        encounter: &Encounter,
+        hidden: Option<usize>,
+        counted: bool,
+    ) -> Explained {
+        let links = account.links(encounter, hidden, counted);
+        // A network that has the links as P makes no use of the clues, which take longer.
+        let asks = self.settings.cells != Cells::Posterior;
+        let clues =
+            hidden.filter(|_| asks).map(|at| account.clues(&explainer::without(&encounter.codes, at)));
+        let treatments = encounter.codes.treatment.len();
+        let place = |(diagnosis, treatment): &(u32, u32)| {
+            let row = encounter.codes.diagnosis.binary_search(diagnosis).ok()?;
+            Some(row * treatments + encounter.codes.treatment.binary_search(treatment).ok()?)
+        };
+        let label = |pair| place(pair).map_or(0.0, |cell| links.orders[cell]);
+        let labels = account.labels().iter().map(label).collect();
+        Explained { labels, links, clues: clues.unwrap_or_default() }
     }
 }
 
@@ -149,6 +177,19 @@ pub struct Visit {
     pub allowed: Pairs,
     /// P of the allowed pairs.
     pub prior: Vec<f32>,
+    /// What was learned of who causes what says of it, if it was learned.
+    pub explained: Option<Explained>,
+}
+
+/// What an account of who causes what says of an encounter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// Who probably caused what, without a hidden diagnosis.
+    pub links: Links,
+    /// How probable it is that the two codes which each label is about are connected.
+    pub labels: Vec<f32>,
+    /// What speaks for each diagnosis as the hidden one; empty where that is not asked.
+    pub clues: Vec<f32>,
 }
 
 /// What a model is asked about a visit.
@@ -176,6 +217,17 @@ pub struct Step {
 impl Visit {
     /// Makes one.
     pub fn new(encounter: &Encounter, rows: EmbeddingRows, prior: &Prior, settings: &MatrixSettings) -> Self {
+        let matrix = prior.matrix(encounter, settings);
+        Visit::with_matrix(encounter, rows, settings, &matrix)
+    }
+
+    /// One with this P.
+    fn with_matrix(
+        encounter: &Encounter,
+        rows: EmbeddingRows,
+        settings: &MatrixSettings,
+        matrix: &[f32],
+    ) -> Self {
         let ranges = NodeRanges::of(encounter);
         let mut ids = rows.of(encounter);
         let hidden = settings.hidden.map(|hidden| {
@@ -185,7 +237,7 @@ impl Visit {
         });
         let edges = graph::edges(encounter)
             .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect());
-        Visit::from_parts(ranges, ids, edges, &prior.matrix(encounter, settings), hidden)
+        Visit::from_parts(ranges, ids, edges, matrix, hidden)
     }
 
     /// Puts one together. `prior` is P, row after row.
@@ -199,7 +251,7 @@ impl Visit {
         let allowed = ranges.pairs();
         let mut compact = vec![0.0; allowed.len()];
         allowed.compact(prior, &mut compact);
-        Visit { ranges, ids, edges, hidden, allowed, prior: compact }
+        Visit { ranges, ids, edges, hidden, allowed, prior: compact, explained: None }
     }
 
     /// The true edges.

@@ -117,6 +117,9 @@ pub mod history;
 /// What is known when a question is asked: an encounter, and those of its subject before it.
 pub mod sample;
 
+/// Who caused what in an encounter: counted where edges are known, drawn where they are not.
+pub mod explainer;
+
 /// Conditional probabilities counted on the training split, and the matrix P of an encounter.
 pub mod prior;
 

@@ -18,6 +18,7 @@ pub struct Sample<'a> {
     window: Option<Window>,
     hidden: Option<usize>,
     next: Option<&'a Encounter>,
+    counted: bool,
 }
 
 /// An encounter and those of its subject that its sample sees, to be asked about later.
@@ -95,7 +96,25 @@ fn by_time(encounter: &Encounter, visits: Vec<Encounter>) -> Result<Vec<Encounte
 impl<'a> Sample<'a> {
     /// A sample of one encounter of which everything is known.
     pub fn of(encounter: &'a Encounter) -> Self {
-        Sample { encounter, before: &[], edited: None, window: None, hidden: None, next: None }
+        Sample {
+            encounter,
+            before: &[],
+            edited: None,
+            window: None,
+            hidden: None,
+            next: None,
+            counted: false,
+        }
+    }
+
+    /// The same of a training encounter: what was learned by counting has counted it too.
+    pub(crate) fn counted(self) -> Self {
+        Sample { counted: true, ..self }
+    }
+
+    /// Whether what was learned by counting has counted its encounter.
+    pub(crate) fn was_counted(&self) -> bool {
+        self.counted
     }
 
     /// The same with those of the encounters before it that a window sees; they are in the order of a

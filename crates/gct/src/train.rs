@@ -17,6 +17,7 @@ use crate::batch::{EmbeddingRows, Encoding, Example};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate;
+use crate::explainer::{self, Account};
 use crate::files::{Overwrite, write_own};
 use crate::history::{History, Order};
 use crate::infer::{Predictor, is_of_same_subject};
@@ -35,6 +36,9 @@ use crate::split::{Split, SplitPart};
 /// A loss above this has exploded.
 const EXPLODED: f64 = 1e4;
 
+/// Numbers that the weights of an explainer are fitted to at most, for each clue.
+const FITTED: usize = 5_000_000;
+
 /// Weights that a thread adds to their average at a time.
 const PIECE: usize = 1 << 14;
 
@@ -43,6 +47,8 @@ const PIECE: usize = 1 << 14;
 pub enum Event {
     /// So many encounters of the dataset have been read.
     Read(u64),
+    /// It is drawn who causes what.
+    Drawn(explainer::Progress),
     /// Training begins, or goes on.
     Started {
         /// After so many steps.
@@ -145,6 +151,7 @@ pub fn start(
         counter: Counter::new(sizes).for_cells(settings.prior.cells),
         hasher: Hasher::new(&dataset.manifest().identity(), dataset),
         learned: Learned::default(),
+        causes: settings.explainer().map(|own| explainer::Counter::new(own, sizes, settings.seed)),
     };
     let given = settings.prior.file.as_deref().map(|path| given_prior(path, dataset)).transpose()?;
     let data = Data::read(&settings, &columns, dataset, Some(&mut noted), job)?;
@@ -152,11 +159,29 @@ pub fn start(
         Some(prior) => prior.with_encounters(noted.counter.encounters()),
         None => noted.counter.finish(),
     };
+    let prior = match noted.causes {
+        Some(causes) => prior.with_account(account(causes, &settings, &data, job)?),
+        None => prior,
+    };
     let positives = data.positives(&settings)?;
     let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
     let moments = Moments::zeros(model.parameters().len());
     let begin = Loaded { model, moments, average: None, state: State::default() };
     Session::new(&run, &data, positives, begin, execution)?.train(execution.checkpoint_every, job)
+}
+
+/// Learns who causes what and, for a model that is asked about labels, which pair each of them is about.
+fn account(
+    causes: explainer::Counter,
+    settings: &Settings,
+    data: &Data,
+    job: &Job<'_, Event>,
+) -> Result<Account> {
+    let mut account = causes.learn(&job.inner(|progress| Some(Event::Drawn(progress))))?;
+    if let Config::Explainer(_) = settings.model {
+        account.find_labels(&settings.task.labels(), data.train.encounters.iter())?;
+    }
+    Ok(account)
 }
 
 /// Conditional probabilities from a file, for the codes of a dataset.
@@ -298,12 +323,17 @@ struct Noted {
     counter: Counter,
     hasher: Hasher,
     learned: Learned,
+    /// Who causes what, if that is learned.
+    causes: Option<explainer::Counter>,
 }
 
 impl Noted {
     fn add(&mut self, encounter: &Encounter, part: SplitPart) {
         if part == SplitPart::Train {
             self.counter.add(encounter);
+            if let Some(causes) = &mut self.causes {
+                causes.add(encounter);
+            }
         }
         if part != SplitPart::Test {
             self.learned.add(&self.hasher, encounter);
@@ -389,6 +419,8 @@ enum Steps {
     Batches(Box<dyn Learner<f32>>),
     /// Fits of logistic regression, each to all encounters.
     Fits(Box<Strengths>),
+    /// The one fit of the few weights of an explainer.
+    Weights(Box<(Model<f32>, Moments<f32>)>),
 }
 
 impl Steps {
@@ -398,9 +430,11 @@ impl Steps {
         positives: &[f64],
         execution: Execution<'_>,
     ) -> Self {
-        let Config::Logistic(_) = model.config() else {
-            return Steps::Batches((execution.learner)(model, moments));
-        };
+        match model.config() {
+            Config::Logistic(_) => {}
+            Config::Explainer(_) => return Steps::Weights(Box::new((model, moments))),
+            _ => return Steps::Batches((execution.learner)(model, moments)),
+        }
         let (rows, train) = (model.embedding_rows(), &data.train);
         let all = (0..train.len()).map(|number| {
             let sample = train.sample(question, number, Hide::ByEncounter);
@@ -415,6 +449,7 @@ impl Steps {
         match self {
             Steps::Batches(learner) => learner.model(),
             Steps::Fits(strengths) => strengths.model(),
+            Steps::Weights(both) => &both.0,
         }
     }
 
@@ -422,6 +457,7 @@ impl Steps {
         match self {
             Steps::Batches(learner) => learner.moments(),
             Steps::Fits(strengths) => strengths.moments(),
+            Steps::Weights(both) => &both.1,
         }
     }
 }
@@ -561,6 +597,7 @@ impl<'a> Session<'a> {
         let (settings, step) = (self.settings, self.state.step);
         let outcome = match &mut self.steps {
             Steps::Fits(strengths) => strengths.step(step, stop)?,
+            Steps::Weights(both) => both.0.fit_explainer(&validation(settings, self.data, self.encoding)),
             Steps::Batches(learner) => {
                 let examples = batch(settings, self.data, self.encoding, &mut self.order, step);
                 let learning = Learning {
@@ -594,7 +631,7 @@ impl<'a> Session<'a> {
     fn encounters_per_step(&self) -> u64 {
         match self.steps {
             Steps::Batches(_) => self.settings.batch as u64,
-            Steps::Fits(_) => self.data.train.len() as u64,
+            Steps::Fits(_) | Steps::Weights(_) => self.data.train.len() as u64,
         }
     }
 
@@ -699,7 +736,7 @@ fn batch(
     let first = step * settings.batch as u64;
     let sample = |number: u64| {
         let hide = Hide::ByKey(mixed(settings.seed, Purpose::Hiding, number));
-        data.train.sample(&settings.task, order.at(number), hide)
+        data.train.sample(&settings.task, order.at(number), hide).counted()
     };
     let samples: Vec<Sample<'_>> = (first..first + settings.batch as u64).map(sample).collect();
     // Samples of a subject share visits.
@@ -712,6 +749,17 @@ fn batch(
         examples.map(|(example, sample)| settings.task.with_targets(example, sample, diagnoses)).collect()
     };
     samples.par_chunk_by(share).flat_map_iter(examples).collect()
+}
+
+/// The examples that the few weights of an explainer are fitted to.
+fn validation(settings: &Settings, data: &Data, encoding: Encoding<'_>) -> Vec<Example> {
+    let diagnoses = encoding.rows.codes(CodeKind::Diagnosis);
+    // Each has a number for every clue of every diagnosis.
+    let most = (FITTED / diagnoses.max(1)).max(100);
+    let examples = (0..data.validation.len().min(most))
+        .into_par_iter()
+        .map(|number| encoding.example(&data.validation.sample(&settings.task, number, Hide::ByEncounter)));
+    examples.collect()
 }
 
 /// An exponential moving average of the weights after each step. It begins with the first step and not with

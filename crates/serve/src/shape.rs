@@ -197,8 +197,32 @@ pub struct Explanation {
     /// take longer.
     #[schema(required = true)]
     pub attributions: Option<Vec<Attribution>>,
+    /// What led to each treatment and each lab; only if the model is an explainer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<Vec<Cause>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
+}
+
+/// What probably led to a treatment or a lab. Nodes are indices of `nodes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Cause {
+    /// The treatment or the lab.
+    pub effect: usize,
+    /// The diagnosis or the treatment that led to it most probably; `null` if there is none.
+    #[schema(required = true)]
+    pub cause: Option<usize>,
+    /// How probable that is, among all that could have led to it.
+    pub probability: f64,
+    /// How probable it is that nothing in the encounter led to it.
+    pub unexplained: f64,
+}
+
+impl From<gct::predict::Cause> for Cause {
+    fn from(cause: gct::predict::Cause) -> Self {
+        let gct::predict::Cause { effect, cause, probability, unexplained } = cause;
+        Cause { effect, cause, probability, unexplained }
+    }
 }
 
 /// Why an answer is what it is.
@@ -391,6 +415,7 @@ impl Explanation {
             visits: explanation.visits.map(|visits| visits.into_iter().map(Into::into).collect()),
             answers: explanation.answers.into_iter().map(Into::into).collect(),
             attributions: has_reasons.then(|| explanation.attributions.into_iter().map(Into::into).collect()),
+            causes: explanation.causes.map(|causes| causes.into_iter().map(Into::into).collect()),
             unknown,
             nodes: structure.nodes.into_iter().map(Into::into).collect(),
         }

@@ -82,7 +82,7 @@ impl Aggregator {
         };
         let mut table = |name: &str| parameters.zeros(&format!("history.{name}"), TIME_BUCKETS, width);
         let (since, ago) = (table("since"), table("ago"));
-        if let Config::Logistic(_) = config {
+        if let Config::Logistic(_) | Config::Explainer(_) = config {
             let allowed = "none or bag with logistic regression, which has no vectors of visits";
             return Err(Error::setting("history.aggregator", history.aggregator.name(), allowed));
         }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DeepConfig, GcnConfig, GctConfig, LogisticConfig, MimeConfig, ShallowConfig, TransformerConfig};
 use crate::error::{Error, Result};
+use crate::explainer;
 use crate::overrides;
 use crate::question::{Backbone, HeadConfig};
 
@@ -29,6 +30,8 @@ pub enum Config {
     Mime(MimeConfig),
     /// A sum of the weights of codes: logistic regression. Not of the paper.
     Logistic(LogisticConfig),
+    /// Who causes what, counted or drawn. Not of the paper.
+    Explainer(explainer::Settings),
 }
 
 impl Config {
@@ -47,6 +50,7 @@ impl Config {
             "deep" => Config::Deep(DeepConfig::default()),
             "mime" => Config::Mime(MimeConfig::default()),
             "logistic" => Config::Logistic(LogisticConfig::default()),
+            "explainer" => Config::Explainer(explainer::Settings::default()),
             name => unreachable!("{name} is among the names and has no settings"),
         })
     }
@@ -59,9 +63,23 @@ impl Config {
         overrides::canonical("model", name, &Config::NAMES)
     }
 
-    /// The names of all models.
-    pub const NAMES: [&str; 9] =
+    /// The names of those that are networks, and of logistic regression, which is one with a single layer.
+    pub const NETWORKS: [&str; 9] =
         ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime", "logistic"];
+
+    /// The names of all models.
+    pub const NAMES: [&str; 10] = [
+        "gct",
+        "transformer",
+        "gcn",
+        "gcn_p",
+        "gcn_random",
+        "shallow",
+        "deep",
+        "mime",
+        "logistic",
+        "explainer",
+    ];
 
     /// Its name.
     pub fn name(&self) -> &'static str {
@@ -75,6 +93,7 @@ impl Config {
             Config::Deep(_) => "deep",
             Config::Mime(_) => "mime",
             Config::Logistic(_) => "logistic",
+            Config::Explainer(_) => "explainer",
         }
     }
 
@@ -91,6 +110,7 @@ impl Config {
             Config::Deep(config) => config.check(),
             Config::Mime(config) => config.check(),
             Config::Logistic(config) => config.check(),
+            Config::Explainer(settings) => settings.check(),
         }
     }
 
@@ -105,6 +125,8 @@ impl Config {
             Config::Mime(config) => config.width,
             // A weight of each code for each label.
             Config::Logistic(_) => head.labels(),
+            // It has none.
+            Config::Explainer(_) => 1,
         }
     }
 
@@ -114,14 +136,25 @@ impl Config {
             name: self.name(),
             width: self.width(head),
             compares_nodes: !matches!(self, Config::Deep(_) | Config::Mime(_) | Config::Logistic(_)),
-            nodes_see_others: !matches!(self, Config::Shallow(_) | Config::Deep(_) | Config::Logistic(_)),
+            explains: matches!(self, Config::Explainer(_)),
+            nodes_see_others: !matches!(
+                self,
+                Config::Shallow(_) | Config::Deep(_) | Config::Logistic(_) | Config::Explainer(_)
+            ),
             sums_logits: matches!(self, Config::Logistic(_)),
         }
     }
 
     /// Whether nodes take something from each other, block by block.
     pub fn mixes(&self) -> bool {
-        !matches!(self, Config::Shallow(_) | Config::Deep(_) | Config::Mime(_) | Config::Logistic(_))
+        !matches!(
+            self,
+            Config::Shallow(_)
+                | Config::Deep(_)
+                | Config::Mime(_)
+                | Config::Logistic(_)
+                | Config::Explainer(_)
+        )
     }
 
     /// Whether it must be given the true edges.

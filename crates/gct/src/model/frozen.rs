@@ -80,7 +80,7 @@ impl<T: Number> Model<T> {
             Layers::Transformer(transformer) => transformer.freeze(&mut freezer),
             Layers::Gcn(gcn) => gcn.freeze(&mut freezer),
             Layers::FeedForward(layers) => network.embedding = layers.freeze(&mut freezer),
-            Layers::Mime(_) | Layers::Logistic => {}
+            Layers::Mime(_) | Layers::Logistic | Layers::Explainer(_) => {}
         }
         let weights = Weights::new(freezer.plan, freezer.values);
         Frozen { network, weights, history: self.history.clone(), calibration: Vec::new() }

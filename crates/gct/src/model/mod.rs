@@ -14,6 +14,7 @@
 //! | `shallow`, `deep` | nothing | `feed_forward.rs` |
 //! | `mime` | the true edges from diagnoses to treatments | `mime.rs` |
 //! | `logistic` | nothing | `logistic.rs`; fitted by `strengths.rs` |
+//! | `explainer` | nothing: it reads what was counted | `explainer.rs` |
 //!
 //! With history, `aggregator.rs` makes one vector of those of a subject's visits; `layout.rs` has each visit
 //! computed once.
@@ -35,6 +36,7 @@ mod attention;
 mod block;
 mod chunks;
 mod config;
+mod explainer;
 mod feed_forward;
 mod frozen;
 mod gcn;

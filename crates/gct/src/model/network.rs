@@ -12,7 +12,7 @@ use gct_kernels::weights::{Vector, Weights};
 use super::aggregator::Aggregator;
 use super::chunks::chunks;
 use super::layout::{Layout, NodeCount};
-use super::{Config, Outcome, Pass, feed_forward, gcn, gct, logistic, mime, transformer};
+use super::{Config, Outcome, Pass, explainer, feed_forward, gcn, gct, logistic, mime, transformer};
 use crate::batch::{EmbeddingRows, Example, Visit};
 use crate::error::{Error, Result};
 use crate::history::History;
@@ -42,6 +42,7 @@ pub(super) enum Layers {
     FeedForward(feed_forward::FeedForward),
     Mime(mime::Mime),
     Logistic,
+    Explainer(explainer::Layers),
 }
 
 /// What the layers have computed.
@@ -83,7 +84,7 @@ impl Network {
         history.check()?;
         let width = config.width(head);
         let embedding = match config {
-            Config::Logistic(_) => parameters.zeros("embedding", rows.count(), width),
+            Config::Logistic(_) | Config::Explainer(_) => parameters.zeros("embedding", rows.count(), width),
             _ => parameters.table("embedding", rows.count(), width),
         };
         let layers = match config {
@@ -100,6 +101,7 @@ impl Network {
             Config::Deep(config) => Layers::FeedForward(feed_forward::FeedForward::deep(config, parameters)),
             Config::Mime(config) => Layers::Mime(mime::Mime::new(config, rows, parameters)?),
             Config::Logistic(_) => Layers::Logistic,
+            Config::Explainer(_) => Layers::Explainer(explainer::Layers::new(head, parameters)),
         };
         let aggregator = Aggregator::new(history, config, width, parameters)?;
         let head = Head::new(head, config.backbone(head), rows, parameters)?;
@@ -190,6 +192,9 @@ impl Network {
         examples: &[Example],
         pool: &mut Pool<T>,
     ) -> Vec<Vec<T>> {
+        if let Layers::Explainer(layers) = &self.layers {
+            return layers.answers(weights, examples);
+        }
         self.asked(weights, examples, pool, self.head.reach(), |tape, layout, vectors| {
             if let Some(decoder) = self.head.decoder() {
                 let groups = Head::groups(decoder, examples);
@@ -308,7 +313,7 @@ impl Network {
                 gcn.forward(engine, &ids, embedded, &mixing, wanted, pass)
             }
             Layers::FeedForward(layers) => layers.forward(engine, embedded, pass),
-            Layers::Logistic => logistic::forward(engine, embedded),
+            Layers::Logistic | Layers::Explainer(_) => logistic::forward(engine, embedded),
             Layers::Mime(mime) => {
                 let pairs = [given(mime::orders), given(mime::members)];
                 return mime.forward(engine, &embedded, [&pairs[0], &pairs[1]], visits, pass);

@@ -1,6 +1,7 @@
 //! What a model believes about one encounter: what it predicts, why, and who attends to whom.
 
 use super::Attribution;
+use super::causes::{self, Cause};
 use super::past::{self, PastVisit};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -29,6 +30,8 @@ pub struct Explanation {
     pub answers: Vec<Answer>,
     /// Why: what each code and each earlier visit does to each of [`Explainer::first_answers`].
     pub attributions: Vec<Attribution>,
+    /// What led to each treatment and each lab; `None` if the model is no explainer.
+    pub causes: Option<Vec<Cause>>,
     /// For graph reconstruction: how probable it finds an edge between two nodes, a symmetric matrix, row
     /// after row.
     pub connected: Option<Vec<f32>>,
@@ -181,7 +184,16 @@ impl<'a> Explainer<'a> {
         let connected = predictor.question().edge_probabilities(structure.nodes.len(), &logits);
         let answers = self.answers(sample, &logits);
         let visits = past::visits(self.run, sample);
-        Ok((Explanation { structure, visits, answers, attributions: Vec::new(), connected }, logits))
+        let attributions = Vec::new();
+        let causes = self.causes(sample);
+        Ok((Explanation { structure, visits, answers, attributions, causes, connected }, logits))
+    }
+
+    /// What led to what in the encounter, if the model is an explainer.
+    fn causes(&self, sample: &Sample<'_>) -> Option<Vec<Cause>> {
+        let Config::Explainer(_) = self.predictor.model().config() else { return None };
+        let example = self.predictor.example(sample);
+        example.visit.explained.as_ref().map(|explained| causes::causes(sample, explained))
     }
 
     /// The attention of each block, named.

@@ -2,6 +2,7 @@
 //! `embed`. The functions here are for datasets and files of any size, in bounded memory.
 
 mod attribution;
+mod causes;
 mod deletion;
 mod embed;
 mod explain;
@@ -13,6 +14,7 @@ mod score;
 mod why;
 
 pub use attribution::{Attribution, Change, MOST_PAIRED, PairChange, VisitChange};
+pub use causes::Cause;
 pub use deletion::{Deletion, DeletionCurve, DeletionStep, Ranking, deletion};
 pub use embed::{Embedded, codes, embed, embed_incoming};
 pub(crate) use explain::hidden_node;

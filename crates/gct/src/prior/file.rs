@@ -92,6 +92,7 @@ impl Prior {
             codes: PerKind::default(),
             diagnosis_treatment: none(),
             treatment_lab: none(),
+            account: None,
         };
         let table = Table::open(path.to_owned(), &schema(cells), None)?;
         let mut first_row = 0;

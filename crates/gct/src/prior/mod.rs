@@ -12,13 +12,16 @@
 //! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
 //! vocabulary.
 
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::explainer::{self, Account, Links};
 use crate::graph::NodeRanges;
 use crate::job::Job;
 use crate::record::{CodeKind, Encounter, PerKind};
@@ -110,6 +113,7 @@ impl Counter {
             codes: self.codes,
             diagnosis_treatment: PairCounts::from(self.diagnosis_treatment),
             treatment_lab: PairCounts::from(self.treatment_lab),
+            account: None,
         };
         if let Some(kept) = self.kept {
             let Prior { codes, diagnosis_treatment, treatment_lab, .. } = &mut prior;
@@ -163,6 +167,8 @@ pub struct Prior {
     codes: PerKind<Vec<u32>>,
     diagnosis_treatment: PairCounts,
     treatment_lab: PairCounts,
+    /// Who causes what, if that was learned.
+    account: Option<Arc<Account>>,
 }
 
 /// Counts of pairs, those that occur: compressed rows, one per cause, effects ascending.
@@ -271,6 +277,16 @@ impl Prior {
         Prior { encounters, ..self }
     }
 
+    /// The same with what was learned of who causes what.
+    pub(crate) fn with_account(self, account: Account) -> Self {
+        Prior { account: Some(Arc::new(account)), ..self }
+    }
+
+    /// What was learned of who causes what, if it was.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_deref()
+    }
+
     /// p(m|d).
     pub fn treatment_given_diagnosis(&self, treatment: u32, diagnosis: u32) -> f64 {
         share(self.diagnosis_treatment.count(diagnosis, treatment), self.codes.diagnosis[diagnosis as usize])
@@ -328,6 +344,20 @@ impl Prior {
     /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were
     /// not learned that the cells need.
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
+        let links = self
+            .account()
+            .filter(|_| settings.cells == Cells::Posterior)
+            .map(|account| account.links(encounter, settings.hidden.map(|hidden| hidden.position), false));
+        self.matrix_of(encounter, settings, links.as_ref())
+    }
+
+    /// The same, where it is known who probably caused what: without a hidden diagnosis.
+    pub(crate) fn matrix_of(
+        &self,
+        encounter: &Encounter,
+        settings: &MatrixSettings,
+        links: Option<&Links>,
+    ) -> Vec<f32> {
         let nodes = NodeRanges::of(encounter);
         let len = nodes.len();
         let [context, diagnoses, treatments, labs] = CodeKind::ALL.map(|kind| nodes.range(kind));
@@ -351,8 +381,17 @@ impl Prior {
             (treatments.start, CodeKind::Treatment, labs.start, CodeKind::Lab, &self.treatment_lab),
         ];
         let (mut counts, mut strengths) = (Vec::new(), Vec::new());
+        if settings.cells == Cells::Posterior {
+            let links = links.expect("what P is filled with was learned");
+            let hidden = settings.hidden.map(|hidden| hidden.position);
+            fill(&mut matrix, len, [diagnoses.clone(), treatments.clone()], hidden, &links.orders);
+            fill(&mut matrix, len, [treatments.clone(), labs.clone()], None, &links.results);
+        }
         for (first_cause, cause_kind, first_effect, effect_kind, pairs) in blocks {
             let effects = &encounter.codes[effect_kind];
+            if settings.cells == Cells::Posterior {
+                continue;
+            }
             if settings.cells == Cells::Explained {
                 let hidden = settings.hidden.filter(|_| cause_kind == CodeKind::Diagnosis);
                 let causes = &encounter.codes[cause_kind];
@@ -400,6 +439,25 @@ impl Prior {
     }
 }
 
+/// Fills the cells between causes and effects, in both directions, with the chance that the one led to the
+/// other. The cause at a position is hidden and has no chances.
+fn fill(
+    matrix: &mut [f32],
+    len: usize,
+    [causes, effects]: [Range<usize>; 2],
+    hidden: Option<usize>,
+    chances: &[f32],
+) {
+    let hidden = hidden.map(|position| causes.start + position);
+    let seen = causes.filter(|cause| Some(*cause) != hidden);
+    for (i, row) in seen.zip(chances.chunks_exact(effects.len().max(1))) {
+        for (j, chance) in effects.clone().zip(row) {
+            matrix[i * len + j] = *chance;
+            matrix[j * len + i] = *chance;
+        }
+    }
+}
+
 /// Sets to zero what a node and the chosen others have to do with each other.
 fn empty(matrix: &mut [f32], len: usize, hidden: usize, chosen: impl Fn(usize) -> bool) {
     for node in (0..len).filter(|&node| chosen(node)) {
@@ -426,12 +484,16 @@ pub struct PriorSettings {
     pub cells: Cells,
     /// What happens to the cells of a hidden diagnosis.
     pub hidden: HiddenRule,
+    /// How it is learned who causes what, for cells that say so; as [`explainer::Settings`] are by default if
+    /// not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explainer: Option<explainer::Settings>,
 }
 
 impl Default for PriorSettings {
     fn default() -> Self {
         let MatrixSettings { scalar, cells, .. } = MatrixSettings::default();
-        PriorSettings { file: None, scalar, cells, hidden: HiddenRule::default() }
+        PriorSettings { file: None, scalar, cells, hidden: HiddenRule::default(), explainer: None }
     }
 }
 
@@ -439,6 +501,17 @@ impl PriorSettings {
     pub(crate) fn check(&self) -> Result<()> {
         if !(self.scalar > 0.0 && self.scalar <= 1e6) {
             return Err(Error::setting("prior.scalar", self.scalar, "a number above 0, up to 1000000"));
+        }
+        if let Some(explainer) = &self.explainer {
+            explainer.check().map_err(|error| error.inside("prior.explainer"))?;
+            if self.cells != Cells::Posterior {
+                let allowed = "nothing, because prior.cells is not posterior";
+                return Err(Error::setting("prior.explainer", "this", allowed));
+            }
+        }
+        if self.file.is_some() && self.cells == Cells::Posterior {
+            let allowed = "conditional, because a file has counts, and causes are learned from encounters";
+            return Err(Error::setting("prior.cells", "posterior", allowed));
         }
         if self.file.is_some() && self.cells == Cells::Explained {
             let allowed =
@@ -477,6 +550,9 @@ pub enum Cells {
     /// In both directions the chance that the cause led to the effect, beside the other causes of the
     /// encounter; learned from the training split by expectation-maximisation.
     Explained,
+    /// In both directions the chance that the cause led to the effect, given all of the encounter: see
+    /// [`explainer`].
+    Posterior,
 }
 
 /// A hidden diagnosis.
@@ -667,6 +743,7 @@ mod tests {
             codes: PerKind { diagnosis: cD, treatment: cM, lab: cL, ..PerKind::default() },
             diagnosis_treatment: pairs(&DM),
             treatment_lab: pairs(&ML),
+            account: None,
         };
         for visit in &golden.visits {
             // In the order of the other implementation.

@@ -52,6 +52,8 @@ pub(crate) struct Backbone {
     pub(crate) compares_nodes: bool,
     /// Whether nodes see each other. If they do not, only the visit knows about all of them.
     pub(crate) nodes_see_others: bool,
+    /// Whether it answers by itself, with no head to come after it.
+    pub(crate) explains: bool,
     /// Whether the vector of its visit is the logits of labels, with nothing to come after it.
     pub(crate) sums_logits: bool,
 }
@@ -94,6 +96,12 @@ impl HeadConfig {
                     "another model, such as gct or shallow: it predicts labels of the visit and nothing else",
                 ))
             }
+            HeadConfig::RawEdges | HeadConfig::NextDiagnoses if backbone.explains => Err(Error::setting(
+                "model",
+                backbone.name,
+                "another model: it predicts edges, a hidden diagnosis, and labels that say whether a diagnosis led \
+                 to a treatment",
+            )),
             HeadConfig::Edges { .. } | HeadConfig::RawEdges if !backbone.compares_nodes => {
                 Err(Error::setting(
                     "model",
@@ -147,6 +155,9 @@ impl Head {
     ) -> Result<Self> {
         head.check(backbone)?;
         let (width, diagnoses) = (backbone.width, rows.codes(CodeKind::Diagnosis));
+        if backbone.explains {
+            return Ok(Head::Labels { count: head.labels(), output: None });
+        }
         let without_diagnoses =
             |head: &str| Err(Error::setting("head", head, "labels or edges, because there are no diagnoses"));
         match head {

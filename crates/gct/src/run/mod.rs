@@ -6,6 +6,7 @@
 //! RUN/vocabulary.parquet     the codes that the model knows
 //! RUN/prior.parquet          counts of the training split, for P
 //! RUN/learned.parquet        whom it learned from, as salted hashes
+//! RUN/explainer.parquet      who causes what, where the model or its P was told to learn that
 //! RUN/coding.json            how recorded codes and values became those codes, where that is known
 //! RUN/config.toml            every setting, resolved
 //! RUN/best.safetensors       the weights with the best validation
@@ -33,6 +34,7 @@ use crate::calibration::Calibration;
 use crate::coding::{self, Coder, Recorded};
 use crate::dataset::{self, Dataset, VOCABULARY};
 use crate::error::{Error, OnPath, Result};
+use crate::explainer::Account;
 use crate::files::{self, FileEntry, FolderKind, Overwrite, PendingFolder};
 use crate::model::{LoadedModel, Model};
 use crate::overrides;
@@ -60,6 +62,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 const MANIFEST: &str = files::RUN_MANIFEST;
 const PRIOR: &str = "prior.parquet";
 const LEARNED: &str = "learned.parquet";
+const EXPLAINER: &str = "explainer.parquet";
 const CODING: &str = "coding.json";
 const CONFIG: &str = "config.toml";
 pub(crate) const BEST: &str = "best.safetensors";
@@ -76,6 +79,7 @@ const KIND: FolderKind = FolderKind {
             VOCABULARY,
             PRIOR,
             LEARNED,
+            EXPLAINER,
             CODING,
             CONFIG,
             BEST,
@@ -173,6 +177,9 @@ pub struct Files {
     /// Whom it learned from; runs of older programs do not have it.
     #[serde(rename = "learned.parquet", default)]
     pub learned: Option<FileEntry>,
+    /// Who causes what, where that was learned.
+    #[serde(rename = "explainer.parquet", default, skip_serializing_if = "Option::is_none")]
+    pub explainer: Option<FileEntry>,
     /// How recorded codes and values became codes of the vocabulary; synthetic data have none, and runs of
     /// older programs do not have it.
     #[serde(rename = "coding.json", default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +237,30 @@ pub struct Run {
     calibration: OnceLock<Option<Calibration>>,
 }
 
+/// Writes down who causes what, if that was learned.
+fn save_account(prior: &Prior, path: &Path) -> Result<Option<FileEntry>> {
+    prior.account().map(|account| account.save(path)).transpose()
+}
+
+/// A prior with who causes what, if the settings say that it was learned.
+fn load_account(
+    folder: &Path,
+    manifest: &Manifest,
+    settings: &Settings,
+    sizes: PerKind<usize>,
+    prior: Prior,
+) -> Result<Prior> {
+    let path = folder.join(EXPLAINER);
+    match (settings.explainer(), &manifest.files.explainer) {
+        (None, _) => Ok(prior),
+        (Some(_), None) => Err(Error::file(&path, "run.json does not name it, and the settings need it")),
+        (Some(_), Some(entry)) => {
+            check_written(&path, entry)?;
+            Ok(prior.with_account(Account::load(&path, sizes)?))
+        }
+    }
+}
+
 /// Whether a folder can be a run's, before any work is done for it.
 ///
 /// # Errors
@@ -267,6 +298,7 @@ impl Run {
                 vocabulary: dataset::write_vocabulary(pending.path(), vocabulary)?,
                 prior: prior.save(&pending.path().join(PRIOR), settings.prior.cells)?,
                 learned: Some(learned.save(&pending.path().join(LEARNED))?),
+                explainer: save_account(&prior, &pending.path().join(EXPLAINER))?,
                 coding: write_coding(&pending.path().join(CODING), &dataset.manifest().source)?,
             },
         };
@@ -302,6 +334,7 @@ impl Run {
         let vocabulary = dataset::read_vocabulary(&vocabulary, manifest.vocabulary)?;
         let sizes = PerKind::from_fn(|kind| vocabulary[kind].len());
         let prior = Prior::load(&prior, sizes, manifest.training_encounters, settings.prior.cells)?;
+        let prior = load_account(folder, &manifest, &settings, sizes, prior)?;
         Ok(Run::of(folder, manifest, settings, vocabulary, prior))
     }
 

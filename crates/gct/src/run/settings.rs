@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::ClassWeight;
 use crate::error::{Error, Result};
+use crate::explainer;
 use crate::history::History;
 use crate::model::{Config, Dropouts};
 use crate::paper::Hyperparameters;
-use crate::prior::PriorSettings;
+use crate::prior::{Cells, PriorSettings};
 use crate::question::{HeadConfig, Question};
 use crate::split;
 
@@ -96,7 +97,7 @@ impl Settings {
                 (config.dropout, config.post_dropout) = (dropout.mlp, dropout.post_mlp);
             }
             Config::Mime(config) => config.dropout = dropout.mlp,
-            Config::Logistic(_) => {}
+            Config::Logistic(_) | Config::Explainer(_) => {}
         }
         let head = task.head();
         Ok(Settings {
@@ -193,7 +194,11 @@ impl Settings {
     /// Refuses settings of steps for a model that is fitted to convergence. Its learning rate, its batch and
     /// the steps between validations have no effect.
     fn check_fits(&self) -> Result<()> {
-        let Config::Logistic(_) = self.model else { return Ok(()) };
+        let why = match self.model {
+            Config::Logistic(_) => "logistic regression is fitted to convergence",
+            Config::Explainer(_) => "an explainer counts, and its weights are fitted to convergence",
+            _ => return Ok(()),
+        };
         let decay = match self.decay {
             Decay::Constant => "constant",
             Decay::Cosine => "cosine",
@@ -207,7 +212,7 @@ impl Settings {
             ("average", self.average.to_string(), "0"),
         ] {
             if value != off {
-                let allowed = format!("{off}, because logistic regression is fitted to convergence");
+                let allowed = format!("{off}, because {why}");
                 return Err(Error::setting(name, value, &allowed));
             }
         }
@@ -218,13 +223,14 @@ impl Settings {
     pub fn last_step(&self) -> u64 {
         match &self.model {
             Config::Logistic(config) => self.steps.min(config.c.len() as u64),
+            Config::Explainer(_) => 1,
             _ => self.steps,
         }
     }
 
     /// Whether there is a validation after so many steps: after every fit of logistic regression.
     pub(crate) fn validates_after(&self, step: u64) -> bool {
-        let is_fit = matches!(self.model, Config::Logistic(_));
+        let is_fit = matches!(self.model, Config::Logistic(_) | Config::Explainer(_));
         is_fit || step.is_multiple_of(self.validate_every) || step == self.steps
     }
 
@@ -232,6 +238,15 @@ impl Settings {
     pub fn c(&self, step: u64) -> Option<f64> {
         match &self.model {
             Config::Logistic(config) => config.c.get(step.checked_sub(1)? as usize).copied(),
+            _ => None,
+        }
+    }
+
+    /// How it is learned who causes what, if the model or its P says so.
+    pub(crate) fn explainer(&self) -> Option<explainer::Settings> {
+        match (&self.model, self.prior.cells) {
+            (Config::Explainer(settings), _) => Some(*settings),
+            (_, Cells::Posterior) => Some(self.prior.explainer.unwrap_or_default()),
             _ => None,
         }
     }
@@ -291,6 +306,7 @@ mod tests {
                         !["graph_reconstruction", "masked_diagnosis"].contains(&name)
                             && !Question::NEXT_NAMES.contains(&name)
                     }
+                    "explainer" => !Question::NEXT_NAMES.contains(&name),
                     _ => true,
                 };
                 assert_eq!(checked.is_ok(), can, "{name} {model}");

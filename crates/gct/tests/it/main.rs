@@ -6,6 +6,7 @@ mod attribution;
 mod belonging;
 mod context;
 mod dataset;
+mod explainer;
 mod fixture;
 mod history;
 mod memory;

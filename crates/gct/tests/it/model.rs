@@ -127,7 +127,7 @@ fn borrowed((before, after, weights): &(f64, f64, Vec<f32>)) -> (f64, f64, &Vec<
 #[test]
 fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
     let encounters = encounters(12);
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         for head in heads(name) {
             let examples = with_labels(&head, examples(&encounters, head == HeadConfig::HiddenDiagnosis));
             let train = |threads: usize| {
@@ -161,7 +161,7 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
 #[test]
 fn every_model_learns_every_task_with_context() {
     let encounters = with_context(encounters(12));
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         for head in heads(name) {
             let hide = head == HeadConfig::HiddenDiagnosis;
             let examples = with_labels(&head, examples_with(rows_with(5), &encounters, hide));
@@ -187,7 +187,7 @@ fn context_changes_the_vector_of_the_visit() {
         encounter
     };
     let others: Vec<Encounter> = encounters.iter().cloned().map(other).collect();
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         let model = begun::<f64>(name, rows_with(5));
         let visits = |encounters: &[Encounter]| {
             let examples = examples_with(rows_with(5), encounters, false);
@@ -214,7 +214,7 @@ fn a_vocabulary_without_context_makes_the_weights_that_there_were() {
 fn batch_mates_change_nothing() {
     let encounters = encounters(6);
     let examples = examples(&encounters, false);
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         let model = begun::<f32>(name, rows()).frozen();
         let together = model.look(&examples, |view| view.visits().to_vec());
         let apart: Vec<f32> = examples
@@ -248,7 +248,7 @@ fn reordering_nodes_reorders_the_result() {
         &(0..n * n).map(|cell| prior[swap(cell / n) * n + swap(cell % n)]).collect::<Vec<f32>>(),
         None,
     ));
-    for name in Config::NAMES.iter().filter(|name| **name != "gcn_random") {
+    for name in Config::NETWORKS.iter().filter(|name| **name != "gcn_random") {
         let model = begun::<f64>(name, rows());
         let nodes =
             |example: &Example| model.look(std::slice::from_ref(example), |view| view.nodes().to_vec());
@@ -326,7 +326,7 @@ fn what_needs_edges_is_refused_on_data_without_them() {
         model.check_data(edges_are_known).map_err(|error| error.to_string())
     };
     let labels = || HeadConfig::Labels { count: 1 };
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         assert_eq!(check(name, labels(), true), Ok(()));
         let needs_edges = ["gcn", "mime"].contains(&name);
         assert_eq!(check(name, labels(), false).is_err(), needs_edges, "{name}");
@@ -454,7 +454,7 @@ fn labels_of_the_wrong_number_are_not_learned_from() {
 #[test]
 fn computing_only_what_is_needed_changes_no_logit() {
     let encounters = encounters(9);
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         let visits = |head: &HeadConfig| !matches!(head, HeadConfig::Edges { .. } | HeadConfig::RawEdges);
         let heads = heads(name).into_iter().filter(visits);
         for (head, context) in heads.flat_map(|head| [(head.clone(), 0), (head, 5)]) {
@@ -474,7 +474,7 @@ fn computing_only_what_is_needed_changes_no_logit() {
 
 /// Every model, and every option that a frozen one treats in its own way.
 fn with_options() -> Vec<Config> {
-    let mut all: Vec<Config> = Config::NAMES.iter().map(|name| small(name, 0.0)).collect();
+    let mut all: Vec<Config> = Config::NETWORKS.iter().map(|name| small(name, 0.0)).collect();
     for name in ["gct", "transformer"] {
         for attention in [
             json!({"heads": 4}),

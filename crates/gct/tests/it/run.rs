@@ -443,7 +443,7 @@ fn every_model_learns_every_task_that_it_can() {
     let home = tempfile::tempdir().unwrap();
     let dataset = data(&home);
     for task in ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "label:d1_m1"] {
-        for model in Config::NAMES {
+        for model in Config::NETWORKS {
             let folder = home.path().join(format!("{}-{model}", task.replace(':', "-")));
             let mut settings = settings(task, model);
             (settings.steps, settings.validate_every) = (2, 2);

@@ -36,7 +36,7 @@ fn logits(model: &Model<f32>) -> Vec<f32> {
 #[test]
 fn every_model_is_read_as_it_was_written() {
     let home = tempfile::tempdir().unwrap();
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         let path = home.path().join(name);
         let model =
             Model::<f32>::new(&Config::named(name).unwrap(), &HeadConfig::Labels { count: 2 }, rows(), 4)

@@ -145,7 +145,7 @@ fn config(name: &str, changes: &Value) -> Config {
 /// Every model, and every option of those that have any.
 fn configs() -> Vec<Config> {
     let dropout = json!({"mlp": 0.3, "post_mlp": 0.2});
-    let mut all: Vec<Config> = Config::NAMES.iter().map(|name| config(name, &json!({}))).collect();
+    let mut all: Vec<Config> = Config::NETWORKS.iter().map(|name| config(name, &json!({}))).collect();
     for name in ["gct", "transformer"] {
         for attention in [
             json!({"heads": 3}),
@@ -261,7 +261,7 @@ fn every_model_option_and_head_is_the_same_on_both_paths() {
 
 #[test]
 fn every_model_is_the_same_on_both_paths_with_context() {
-    for name in Config::NAMES {
+    for name in Config::NETWORKS {
         let mut heads = vec![LABELS];
         if name != "logistic" {
             heads.push(HeadConfig::HiddenDiagnosis);
@@ -292,7 +292,7 @@ fn with_steps(batch: Vec<Example>) -> Vec<Example> {
 
 #[test]
 fn every_aggregator_is_the_same_on_both_paths() {
-    for name in Config::NAMES.into_iter().filter(|name| *name != "logistic") {
+    for name in Config::NETWORKS.into_iter().filter(|name| *name != "logistic") {
         for aggregator in [Aggregator::Gru, Aggregator::Cnn, Aggregator::Attention] {
             let history = History { aggregator, ..History::default() };
             let found = deviation_of::<f64>((&config(name, &json!({})), &history), &LABELS, 0);
