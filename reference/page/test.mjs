@@ -78,7 +78,11 @@ function pastOf(made, { start, visits = [] }) {
   const days = visits.map(visit => Math.round((Date.parse(start) - Date.parse(visit.start)) / 864e5)).sort((a, b) => a - b);
   const base = explanation(made, explains, made.report.runs[explains].encounters.findIndex(each => each.visits.length >= visits.length));
   const near = { ...base, visits: base.visits.slice(0, days.length).map((visit, at) => ({ ...visit, days_before: days[at] })) };
-  return { ...near, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= days.length) })) };
+  const { days: most } = made.report.runs[explains].history;
+  const isSeen = visit => most === null || visit.days_before <= most;
+  const seen = near.visits.filter(isSeen);
+  if (seen.length < days.length) return { ...near, visits: seen, not_seen: days.length - seen.length, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= seen.length) })) };
+  return { ...near, not_seen: 0, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= days.length) })) };
 }
 
 /** Opens an address; whatever the browser complains of, and whatever is fetched that is not expected, fails the test. */
@@ -998,6 +1002,33 @@ describe("earlier visits", () => {
     await page.setViewportSize({ width: 390, height: 800 });
     await add.click();
     await fits(page);
+  });
+
+  test("that the model does not see are told", async t => {
+    explains = 1;
+    t.after(() => { explains = 0; });
+    const page = await open(t, `${livePast}#ask?run=next`);
+    const add = page.getByRole("button", { name: "Add an earlier visit" });
+    await page.getByText("The model sees visits of the 365 days before the encounter").waitFor();
+    const send = async (...days) => {
+      await page.getByRole("button", { name: "Clear" }).click();
+      await page.keyboard.press("Escape");
+      for (const [at, one] of days.entries()) {
+        await add.click();
+        await page.getByLabel(`Days from earlier visit ${at + 1}`).fill(String(one));
+      }
+      await page.getByRole("button", { name: "Explain" }).click();
+    };
+    await send(12, 400);
+    await page.waitForFunction(() => document.querySelectorAll(".visits strong").length === 2);
+    assert.match(await page.textContent(".timeline"), /One earlier visit is seen\..*1 visit is not seen: the model sees the latest 7 of those that began at most 365 days before this encounter and were over when it began\./);
+    await send(12, 30);
+    await page.waitForFunction(() => document.querySelectorAll(".visits strong").length === 3);
+    assert.equal(await page.locator(".unseen").count(), 0);
+    // Where none is seen, it does not say that there was none.
+    await send(400, 500);
+    await page.getByText("2 visits are not seen").waitFor();
+    assert.doesNotMatch(await page.textContent(".timeline"), /there is none/);
   });
 
   test("are not offered where the run sees none", async t => {

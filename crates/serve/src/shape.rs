@@ -135,6 +135,11 @@ pub struct Prediction {
     pub answers: Vec<Answer>,
     /// Codes that the run does not know, of the encounter and its earlier visits; they were left out.
     pub unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits of the request the model does not see: those that began more than
+    /// `history.days` before the encounter, those that were not over when it began, and all but the latest
+    /// `history.visits`; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_seen: Option<usize>,
 }
 
 /// One thing that the model predicts.
@@ -199,6 +204,11 @@ pub struct Explanation {
     pub attributions: Option<Vec<Attribution>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits of the request the model does not see: those that began more than
+    /// `history.days` before the encounter, those that were not over when it began, and all but the latest
+    /// `history.visits`; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_seen: Option<usize>,
 }
 
 /// Why an answer is what it is.
@@ -380,6 +390,7 @@ impl Explanation {
         explanation: gct::predict::Explanation,
         has_reasons: bool,
         unknown: Vec<UnknownCode>,
+        not_seen: Option<usize>,
     ) -> Self {
         let (layers, structure) = (explanation.layers(), explanation.structure);
         let nodes = structure.nodes.len();
@@ -392,6 +403,7 @@ impl Explanation {
             answers: explanation.answers.into_iter().map(Into::into).collect(),
             attributions: has_reasons.then(|| explanation.attributions.into_iter().map(Into::into).collect()),
             unknown,
+            not_seen,
             nodes: structure.nodes.into_iter().map(Into::into).collect(),
         }
     }
@@ -414,6 +426,11 @@ pub struct Embedding {
     pub subject: Option<Vec<f32>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits of the request the model does not see: those that began more than
+    /// `history.days` before the encounter, those that were not over when it began, and all but the latest
+    /// `history.visits`; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_seen: Option<usize>,
 }
 
 /// What `/v1/model` answers.
