@@ -655,6 +655,21 @@ describe("the file", () => {
     assert.ok(await height() > 297);
   });
 
+  test("what is folded on the screen is printed whole", async t => {
+    const page = await open(t, report("#encounters?run=transformer&encounter=5"));
+    await page.waitForSelector(".contents li");
+    const { nodes } = explanation(made, 1, 4);
+    const shown = () => page.locator(".contents li:visible").count();
+    const before = await shown();
+    assert.ok(before < nodes.length - 1);
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => { addEventListener("beforeprint", () => { window.printed = document.querySelectorAll(".explain details:not([open])").length; }); });
+    await page.pdf({ format: "A4" });
+    assert.equal(await page.evaluate(() => window.printed), 0, "all is open while it is printed");
+    await page.emulateMedia({ media: "screen" });
+    assert.equal(await shown(), before, "and folded again afterwards");
+  });
+
   test("500 encounters open quickly", async t => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     t.after(() => context.close());

@@ -43,6 +43,7 @@ async function start() {
   const main = document.getElementById("main");
   document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); main.focus(); });
   themes();
+  paper();
   let report;
   try {
     report = await readReport();
@@ -127,6 +128,14 @@ function themes() {
   window.addEventListener("beforeprint", () => set("light"));
   window.addEventListener("afterprint", apply);
   apply();
+}
+
+/** Paper cannot be unfolded: what is said of an encounter is printed whole. */
+function paper() {
+  let folded = [];
+  const fold = isOpen => folded.forEach(each => { each.open = isOpen; });
+  window.addEventListener("beforeprint", () => { folded = [...document.querySelectorAll(".explain details:not([open])")]; fold(true); });
+  window.addEventListener("afterprint", () => fold(false));
 }
 
 start();
