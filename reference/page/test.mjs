@@ -78,7 +78,11 @@ function pastOf(made, { start, visits = [] }) {
   const days = visits.map(visit => Math.round((Date.parse(start) - Date.parse(visit.start)) / 864e5)).sort((a, b) => a - b);
   const base = explanation(made, explains, made.report.runs[explains].encounters.findIndex(each => each.visits.length >= visits.length));
   const near = { ...base, visits: base.visits.slice(0, days.length).map((visit, at) => ({ ...visit, days_before: days[at] })) };
-  return { ...near, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= days.length) })) };
+  const { days: most } = made.report.runs[explains].history;
+  const isSeen = visit => most === null || visit.days_before <= most;
+  const seen = near.visits.filter(isSeen);
+  if (seen.length < days.length) return { ...near, visits: seen, not_seen: days.length - seen.length, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= seen.length) })) };
+  return { ...near, not_seen: 0, attributions: near.attributions.map(each => ({ ...each, visits: each.visits.filter(visit => visit.visits_before <= days.length) })) };
 }
 
 /** Opens an address; whatever the browser complains of, and whatever is fetched that is not expected, fails the test. */
@@ -131,8 +135,49 @@ const badLabels = page => page.evaluate(() => {
 });
 
 describe("the file", () => {
+  test("opens on the answer about a label, with the overview one click away", async t => {
+    for (const width of [1280, 390]) {
+      const page = await open(t, report(), { width });
+      await page.waitForSelector(".big");
+      assert.equal(await page.textContent("nav [aria-current]"), "Encounters");
+      assert.equal(await page.locator("#runs option:checked").textContent(), "transformer", "the first run is about edges");
+      const highest = Math.max(...made.report.runs[1].encounters.map(({ answers: [{ probability }] }) => probability));
+      assert.equal(await page.textContent(".big strong"), `${(100 * highest).toFixed(1)}\u00a0%`);
+      // The answer and the reasons are in sight, not below a list.
+      const [answer, why] = await Promise.all([".big", ".why h3"].map(place => page.locator(place).evaluate(each => each.getBoundingClientRect().bottom)));
+      assert.ok(answer < 500 && why < 900, `${answer}, ${why}`);
+      await page.getByRole("link", { name: "Overview" }).click();
+      await page.waitForSelector(".figures");
+      assert.equal(await state(page), "#overview?run=transformer");
+      await page.goBack();
+      await page.waitForSelector(".big");
+    }
+    // Without encounters there is no answer, and without labels the first run answers.
+    const others = made.report.runs.filter(run => run.asks !== "labels");
+    for (const [name, runs, section] of [["edges", others, "Encounters"], ["none", [made.report.runs[4]], "Overview"]]) {
+      writeFileSync(join(folder, `${name}.html`), file({ ...made.report, runs }));
+      const page = await open(t, pathToFileURL(join(folder, `${name}.html`)).href);
+      assert.equal(await page.textContent("nav [aria-current]"), section);
+      assert.ok((await page.title()).includes(runs[0].name));
+    }
+  });
+
+  test("on a phone the list of encounters is folded, and folds again when one is chosen", async t => {
+    const page = await open(t, report("#encounters?run=transformer"), { width: 390 });
+    await page.waitForSelector(".big");
+    assert.equal(await page.locator(".rows").isVisible(), false);
+    await page.getByText("Choose another encounter").click();
+    assert.ok(await page.locator(".row[aria-selected='true']").isVisible());
+    await page.locator(".row").nth(1).click();
+    await at(page, "encounter=");
+    assert.equal(await page.locator(".rows").isVisible(), false);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.waitForFunction(() => document.querySelector(".rows").offsetParent);
+    assert.equal(await page.getByText("Choose another encounter").isVisible(), false);
+  });
+
   test("the overview has figures, curves, the paper and what differs", async t => {
-    const page = await open(t, report());
+    const page = await open(t, report("#overview?run=gct"));
     assert.match(await page.textContent("main"), /Which nodes of an encounter are connected\?/);
     assert.match(await page.textContent(".figures"), /AUCPR.*0\.4913.*0\.4803 to 0\.5033/);
     assert.match(await page.textContent(".figures tbody tr:last-child"), /calibration error.*–/);
@@ -556,11 +601,11 @@ describe("the file", () => {
     assert.equal(await page.locator(".node.hidden").count(), 1);
     assert.match(await page.textContent(".answers"), /right/);
     await page.goto(report("#nowhere?run=nobody&encounter=x"));
-    assert.match(await page.textContent("nav [aria-current]"), /Overview/);
+    assert.match(await page.textContent("nav [aria-current]"), /Encounters/);
   });
 
   test("runs, sections and the way back", async t => {
-    const page = await open(t, report());
+    const page = await open(t, report("#overview?run=gct"));
     await page.getByRole("link", { name: "Encounters" }).click();
     await drawnGraph(page);
     await page.locator("#runs").selectOption({ label: "transformer" });
@@ -610,16 +655,31 @@ describe("the file", () => {
     assert.ok(await height() > 297);
   });
 
+  test("what is folded on the screen is printed whole", async t => {
+    const page = await open(t, report("#encounters?run=transformer&encounter=5"));
+    await page.waitForSelector(".contents li");
+    const { nodes } = explanation(made, 1, 4);
+    const shown = () => page.locator(".contents li:visible").count();
+    const before = await shown();
+    assert.ok(before < nodes.length - 1);
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => { addEventListener("beforeprint", () => { window.printed = document.querySelectorAll(".explain details:not([open])").length; }); });
+    await page.pdf({ format: "A4" });
+    assert.equal(await page.evaluate(() => window.printed), 0, "all is open while it is printed");
+    await page.emulateMedia({ media: "screen" });
+    assert.equal(await shown(), before, "and folded again afterwards");
+  });
+
   test("500 encounters open quickly", async t => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     t.after(() => context.close());
     const page = await context.newPage();
-    for (const [hash, ready] of [["", ".chart path.line"], ["#encounters?run=gct&encounter=4", ".graph .node"]]) {
+    for (const [hash, ready] of [["", ".big"], ["#overview?run=gct", ".chart path.line"], ["#encounters?run=gct&encounter=4", ".graph .node"]]) {
       await page.goto("about:blank");
       const start = performance.now();
       await page.goto(pathToFileURL(join(folder, "large.html")).href + hash);
       await page.waitForSelector(ready);
-      t.diagnostic(`${hash || "overview"}: ${Math.round(performance.now() - start)} ms`);
+      t.diagnostic(`${hash || "the answer"}: ${Math.round(performance.now() - start)} ms`);
     }
   });
 });
@@ -627,9 +687,9 @@ describe("the file", () => {
 describe("the server", () => {
   test("the page fetches the report and each encounter when it is looked at", async t => {
     const page = await open(t, live);
-    await page.getByRole("link", { name: "Encounters" }).click();
-    await drawnGraph(page);
-    assert.equal(await page.locator(".graph .node").count(), 11);
+    await page.waitForSelector(".big");
+    await page.locator("#runs").selectOption({ label: "gct" });
+    await page.waitForFunction(() => document.querySelectorAll(".graph .node").length === 11);
     await page.locator(".row").nth(1).click();
     await page.waitForFunction(() => document.querySelectorAll(".graph .node").length === 4);
     await page.locator("#runs").selectOption({ label: "masked diagnosis with a long name" });
@@ -737,7 +797,7 @@ describe("the server", () => {
     await page.getByText("does not accept this token").waitFor();
     await page.locator(".token input").fill("sesame");
     await page.keyboard.press("Enter");
-    await page.waitForSelector(".figures");
+    await page.waitForSelector(".big");
     await page.getByRole("link", { name: "Ask" }).click();
     await page.getByRole("button", { name: "Explain" }).click();
     await drawnGraph(page);
@@ -959,6 +1019,33 @@ describe("earlier visits", () => {
     await fits(page);
   });
 
+  test("that the model does not see are told", async t => {
+    explains = 1;
+    t.after(() => { explains = 0; });
+    const page = await open(t, `${livePast}#ask?run=next`);
+    const add = page.getByRole("button", { name: "Add an earlier visit" });
+    await page.getByText("The model sees visits of the 365 days before the encounter").waitFor();
+    const send = async (...days) => {
+      await page.getByRole("button", { name: "Clear" }).click();
+      await page.keyboard.press("Escape");
+      for (const [at, one] of days.entries()) {
+        await add.click();
+        await page.getByLabel(`Days from earlier visit ${at + 1}`).fill(String(one));
+      }
+      await page.getByRole("button", { name: "Explain" }).click();
+    };
+    await send(12, 400);
+    await page.waitForFunction(() => document.querySelectorAll(".visits strong").length === 2);
+    assert.match(await page.textContent(".timeline"), /One earlier visit is seen\..*1 visit is not seen: the model sees the latest 7 of those that began at most 365 days before this encounter and were over when it began\./);
+    await send(12, 30);
+    await page.waitForFunction(() => document.querySelectorAll(".visits strong").length === 3);
+    assert.equal(await page.locator(".unseen").count(), 0);
+    // Where none is seen, it does not say that there was none.
+    await send(400, 500);
+    await page.getByText("2 visits are not seen").waitFor();
+    assert.doesNotMatch(await page.textContent(".timeline"), /there is none/);
+  });
+
   test("are not offered where the run sees none", async t => {
     const page = await open(t, `${livePast}#ask?run=new`);
     await page.waitForSelector(".picker");
@@ -1044,6 +1131,7 @@ async function walk(t, address) {
       const drawn = () => hasGraph ? drawnGraph(page) : page.waitForSelector(".look table");
       await drawn();
       if (hasGraph) assert.deepEqual(await badLabels(page), []);
+      if (await page.getByText("Choose another encounter").isVisible()) await page.getByText("Choose another encounter").click();
       await page.locator(".heads button[data-key='codes']").click();
       await page.locator(".row").first().click();
       const many = await page.textContent(".row >> nth=0 >> span >> nth=1");

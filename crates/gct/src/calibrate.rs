@@ -66,9 +66,10 @@ pub struct CalibratedLabel {
 /// own, subjects that the run learned from are left out. The job is told how many encounters are done.
 ///
 /// # Errors
-/// If the run does not predict labels, is being trained, or has no model; if the dataset does not go with it;
-/// if one of the two answers is missing in validation, or the model's probabilities do not rise with what
-/// happens there; if the file cannot be written, or the job is stopped. Then nothing is changed.
+/// If the run does not predict labels, is trained or calibrated by another process, or has no model; if the
+/// dataset does not go with it; if one of the two answers is missing in validation, or the probabilities of
+/// the model do not rise with what happens there; if the file cannot be written, or the job is stopped. Then
+/// nothing is changed.
 pub fn run(run: Run, dataset: &Dataset, method: Method, job: &Job<'_, u64>) -> Result<Vec<CalibratedLabel>> {
     let run = run.raw();
     let _lock = run.lock()?;
@@ -97,7 +98,7 @@ pub fn run(run: Run, dataset: &Dataset, method: Method, job: &Job<'_, u64>) -> R
 /// Takes the calibration of a run away; whether there was one.
 ///
 /// # Errors
-/// If the run is being trained, or the file cannot be removed.
+/// If another process trains or calibrates the run, or the file cannot be removed.
 pub fn remove(run: &Run) -> Result<bool> {
     let _lock = run.lock()?;
     run.set_calibration(None)

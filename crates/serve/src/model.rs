@@ -62,7 +62,8 @@ fn predictions(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result
     let prediction = |((question, sample), logits): ((&&Question, &Sample<'_>), Vec<f32>)| {
         let answers = explainer.first_answers(sample, finite(&logits)?);
         let answers = answers.into_iter().map(Into::into).collect();
-        Ok(text(&shape::Prediction { answers, unknown: question.unknown.clone() }))
+        let (unknown, not_seen) = (question.unknown.clone(), question.not_seen);
+        Ok(text(&shape::Prediction { answers, unknown, not_seen }))
     };
     questions.iter().zip(&samples).zip(logits).map(prediction).collect()
 }
@@ -80,7 +81,8 @@ fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<
         let subject = subjects.next();
         finite(&vector)?;
         finite(subject.as_deref().unwrap_or_default())?;
-        Ok(text(&shape::Embedding { vector, subject, unknown: question.unknown.clone() }))
+        let (unknown, not_seen) = (question.unknown.clone(), question.not_seen);
+        Ok(text(&shape::Embedding { vector, subject, unknown, not_seen }))
     };
     questions.iter().zip(vectors).map(embedding).collect()
 }
@@ -93,7 +95,8 @@ fn explanation(explainer: &Explainer<'_>, question: &Question) -> Result<Vec<u8>
     };
     let mut explanation = explanation.map_err(|_| Problem::NoAnswer)?;
     explainer.shorten(&mut explanation.answers);
-    Ok(text(&shape::Explanation::of(explanation, has_reasons, question.unknown.clone())))
+    let (unknown, not_seen) = (question.unknown.clone(), question.not_seen);
+    Ok(text(&shape::Explanation::of(explanation, has_reasons, unknown, not_seen)))
 }
 
 fn sample<'a>(explainer: &Explainer<'_>, question: &'a Question) -> Sample<'a> {

@@ -135,6 +135,11 @@ pub struct Prediction {
     pub answers: Vec<Answer>,
     /// Codes that the run does not know, of the encounter and its earlier visits; they were left out.
     pub unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits of the request the model does not see: those that began more than
+    /// `history.days` before the encounter, those that were not over when it began, and all but the latest
+    /// `history.visits`; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_seen: Option<usize>,
 }
 
 /// One thing that the model predicts.
@@ -202,6 +207,11 @@ pub struct Explanation {
     pub causes: Option<Vec<Cause>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits of the request the model does not see: those that began more than
+    /// `history.days` before the encounter, those that were not over when it began, and all but the latest
+    /// `history.visits`; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_seen: Option<usize>,
 }
 
 /// What probably led to a treatment or a lab. Nodes are indices of `nodes`.
@@ -404,6 +414,7 @@ impl Explanation {
         explanation: gct::predict::Explanation,
         has_reasons: bool,
         unknown: Vec<UnknownCode>,
+        not_seen: Option<usize>,
     ) -> Self {
         let (layers, structure) = (explanation.layers(), explanation.structure);
         let nodes = structure.nodes.len();
@@ -417,6 +428,7 @@ impl Explanation {
             attributions: has_reasons.then(|| explanation.attributions.into_iter().map(Into::into).collect()),
             causes: explanation.causes.map(|causes| causes.into_iter().map(Into::into).collect()),
             unknown,
+            not_seen,
             nodes: structure.nodes.into_iter().map(Into::into).collect(),
         }
     }
@@ -439,6 +451,11 @@ pub struct Embedding {
     pub subject: Option<Vec<f32>>,
     /// Codes that the run does not know; they were left out.
     pub unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits of the request the model does not see: those that began more than
+    /// `history.days` before the encounter, those that were not over when it began, and all but the latest
+    /// `history.visits`; only if the run sees history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_seen: Option<usize>,
 }
 
 /// What `/v1/model` answers.

@@ -31,6 +31,9 @@ pub(crate) struct Question {
     pub(crate) hide: Hide,
     /// Codes that are not known, each once; the model is not asked about them.
     pub(crate) unknown: Vec<UnknownCode>,
+    /// How many of the earlier visits that were sent are not seen; `None` without history, or if none were to
+    /// be sent.
+    pub(crate) not_seen: Option<usize>,
     /// How many nodes each graph has that the model looks at: the encounter, and the earlier visits that are
     /// seen; of a bag all as one.
     graphs: Vec<usize>,
@@ -40,7 +43,9 @@ impl Question {
     /// A question of which nothing is unknown. Of what is before the encounter, only what counts is kept.
     pub(crate) fn new(run: &Run, sample: &OwnedSample, hide: Hide) -> Self {
         let explainer = Explainer::new(run).expect("a run keeps the model that it has loaded");
+        let given = sample.before.len();
         let sample = explainer.predictor().sample_hiding(sample, hide);
+        let not_seen = sample.has_history().then(|| given - sample.history().count());
         let nodes = |encounter: &Encounter| NodeRanges::of(encounter).len();
         let seen = std::iter::once(sample.encounter()).chain(sample.history());
         let graphs: Vec<usize> = seen.map(nodes).collect();
@@ -48,7 +53,7 @@ impl Question {
             Aggregator::Bag => vec![graphs.iter().sum()],
             Aggregator::None | Aggregator::Gru | Aggregator::Cnn | Aggregator::Attention => graphs,
         };
-        Question { sample: sample.to_owned_sample(), hide, unknown: Vec::new(), graphs }
+        Question { sample: sample.to_owned_sample(), hide, unknown: Vec::new(), not_seen, graphs }
     }
 
     /// How many nodes the encounter has.
@@ -118,9 +123,9 @@ impl Words {
         Words { run, most_codes: limits.codes, most_visits: limits.encounters }
     }
 
-    /// An encounter of a dataset.
+    /// An encounter of a dataset. Nobody sent its earlier visits.
     pub(crate) fn known(&self, sample: &OwnedSample) -> Question {
-        Question::new(&self.run, sample, Hide::ByEncounter)
+        Question { not_seen: None, ..Question::new(&self.run, sample, Hide::ByEncounter) }
     }
 
     /// The encounter at an index of the request.

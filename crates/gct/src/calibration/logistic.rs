@@ -1,9 +1,9 @@
 //! A logistic regression on one number, with targets between 0 and 1, to the last digits: a run keeps it.
 //!
-//! That of the calibration slope (`metric/calibration.rs`) is made for every replicate of a bootstrap: its
-//! targets are 0 and 1, an example counts as often as its subject is drawn, and it ends earlier.
+//! That of the calibration slope (`metric/calibration.rs`) has the same steps, and ends earlier: it is made
+//! for every replicate of a bootstrap.
 
-use crate::metric::log_loss;
+use crate::metric::LineLoss;
 
 /// Steps of Newton's method. It takes fewer than ten where there is a minimum.
 const STEPS: usize = 100;
@@ -27,16 +27,16 @@ pub(super) fn logit_line(examples: &[(f64, f64)]) -> Option<LogitLine> {
     let examples: Vec<(f64, f64)> = examples.iter().map(|&(x, y)| ((x - mean) / deviation, y)).collect();
     let share = examples.iter().map(|(_, y)| y).sum::<f64>() / examples.len() as f64;
     let mut line = [(share / (1.0 - share)).ln(), 0.0];
-    let mut lost = loss(&examples, line);
+    let mut here = loss(&examples, line);
     for _ in 0..STEPS {
-        let step = newton(&examples, line)?;
+        let step = here.step()?;
         // Halved until it leads down, which a full step nearly always does.
         let (next, now) = (0..60)
             .map(|halvings| line_after(line, step, 0.5f64.powi(halvings)))
             .map(|next| (next, loss(&examples, next)))
-            .find(|(_, now)| *now <= lost)?;
+            .find(|(_, now)| now.loss <= here.loss)?;
         let moved = (next[0] - line[0]).abs().max((next[1] - line[1]).abs());
-        (line, lost) = (next, now);
+        (line, here) = (next, now);
         if moved <= ARRIVED * (1.0 + line[1].abs()) {
             let slope = line[1] / deviation;
             return Some(LogitLine { slope, intercept: line[0] - slope * mean });
@@ -55,34 +55,13 @@ fn spread(examples: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 fn line_after(line: [f64; 2], step: [f64; 2], share: f64) -> [f64; 2] {
-    [line[0] - share * step[0], line[1] - share * step[1]]
+    [line[0] + share * step[0], line[1] + share * step[1]]
 }
 
-fn loss(examples: &[(f64, f64)], line: [f64; 2]) -> f64 {
-    let of = |&(x, y): &(f64, f64)| {
-        let logit = line[0] + line[1] * x;
-        y * log_loss(logit, true) + (1.0 - y) * log_loss(logit, false)
-    };
-    examples.iter().map(of).sum()
-}
-
-/// The inverse of the Hessian times the gradient.
-fn newton(examples: &[(f64, f64)], line: [f64; 2]) -> Option<[f64; 2]> {
-    let (mut gradient, mut hessian) = ([0.0; 2], [0.0; 3]);
-    for &(x, y) in examples {
-        let probability = 1.0 / (1.0 + (-(line[0] + line[1] * x)).exp());
-        let (excess, weight) = (probability - y, probability * (1.0 - probability));
-        gradient[0] += excess;
-        gradient[1] += excess * x;
-        hessian[0] += weight;
-        hessian[1] += weight * x;
-        hessian[2] += weight * x * x;
-    }
-    let [a, b, c] = hessian;
-    let determinant = a * c - b * b;
-    (determinant > 0.0).then(|| {
-        [(c * gradient[0] - b * gradient[1]) / determinant, (a * gradient[1] - b * gradient[0]) / determinant]
-    })
+fn loss(examples: &[(f64, f64)], line: [f64; 2]) -> LineLoss {
+    let mut sums = LineLoss::default();
+    examples.iter().for_each(|&(x, target)| sums.add(line, x, target, 1.0));
+    sums
 }
 
 #[cfg(test)]
@@ -122,9 +101,10 @@ mod tests {
                 examples.iter().map(|&(x, y)| (f64::from(x) / 4.0, f64::from(y) / 10.0)).collect();
             prop_assume!(examples.iter().any(|(x, _)| *x != examples[0].0));
             let LogitLine { slope, intercept } = logit_line(&examples).unwrap();
-            let best = loss(&examples, [intercept, slope]);
+            let best = loss(&examples, [intercept, slope]).loss;
             for share in [1.0, 0.1, 0.01, 0.001] {
-                let other = loss(&examples, [intercept + share * aside.0, slope + share * aside.1]);
+                let other = [intercept + share * aside.0, slope + share * aside.1];
+                let other = loss(&examples, other).loss;
                 prop_assert!(best <= other * (1.0 + 1e-12), "{best} {other}");
             }
         }

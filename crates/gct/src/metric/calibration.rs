@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::Scores;
 use super::bootstrap::{Draws, Replicated};
-use super::predictions::{log_loss, probability};
+use super::line_loss::LineLoss;
+use super::predictions::probability;
 use super::subject_ranking::{Scored, Sorted};
 
 /// Bins of the curve.
@@ -59,6 +60,16 @@ enum Fitted {
     Both,
 }
 
+impl Fitted {
+    /// Newton's step.
+    fn step(self, here: &LineLoss) -> Option<[f64; 2]> {
+        match self {
+            Fitted::Intercept => here.step_of_intercept(),
+            Fitted::Both => here.step(),
+        }
+    }
+}
+
 impl Sorted {
     /// How calibrated the predictions are; scores are logits.
     pub fn calibration(&self, draws: &Draws) -> Calibration {
@@ -96,7 +107,7 @@ impl Sorted {
         self.is_fitted(fitted, times).then_some(())?;
         let (mut at, mut here) = (start, self.slopes(times, start));
         for _ in 0..MOST_STEPS {
-            let mut step = here.step(fitted).filter(|step| step.iter().all(|part| part.is_finite()))?;
+            let mut step = fitted.step(&here).filter(|step| step.iter().all(|part| part.is_finite()))?;
             if step.iter().all(|part| part.abs() <= SHORT * (1.0 + at[0].abs() + at[1].abs())) {
                 return Some([at[0] + step[0], at[1] + step[1]]);
             }
@@ -129,24 +140,13 @@ impl Sorted {
     }
 
     /// The loss of a recalibration and its derivatives, over examples as often as their subjects were drawn.
-    fn slopes(&self, times: &[u32], [intercept, slope]: [f64; 2]) -> Slopes {
-        let mut sums = Slopes::default();
+    fn slopes(&self, times: &[u32], line: [f64; 2]) -> LineLoss {
+        let mut sums = LineLoss::default();
         for of in &self.scored {
             let times = times[of.subject as usize];
-            if times == 0 {
-                continue;
+            if times > 0 {
+                sums.add(line, f64::from(of.score), f64::from(of.positive), f64::from(times));
             }
-            let (weight, score) = (f64::from(times), f64::from(of.score));
-            let logit = intercept + slope * score;
-            let chance = 1.0 / (1.0 + (-logit).exp());
-            let (excess, spread) =
-                (weight * (chance - f64::from(of.positive)), weight * chance * (1.0 - chance));
-            sums.loss += weight * log_loss(logit, of.positive);
-            sums.gradient[0] += excess;
-            sums.gradient[1] += excess * score;
-            sums.curvature[0] += spread;
-            sums.curvature[1] += spread * score;
-            sums.curvature[2] += spread * score * score;
         }
         sums
     }
@@ -168,28 +168,6 @@ impl Sorted {
             }
         }
         bins
-    }
-}
-
-/// A loss with its gradient, and its second derivatives: by the intercept, by both, by the slope.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slopes {
-    loss: f64,
-    gradient: [f64; 2],
-    curvature: [f64; 3],
-}
-
-impl Slopes {
-    /// Newton's step.
-    fn step(&self, fitted: Fitted) -> Option<[f64; 2]> {
-        let ([a, b], [aa, ab, bb]) = (self.gradient, self.curvature);
-        match fitted {
-            Fitted::Intercept => (aa > 0.0).then(|| [-a / aa, 0.0]),
-            Fitted::Both => {
-                let determinant = aa * bb - ab * ab;
-                (determinant > 0.0).then(|| [ab * b - bb * a, ab * a - aa * b].map(|of| of / determinant))
-            }
-        }
     }
 }
 

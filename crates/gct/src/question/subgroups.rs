@@ -340,6 +340,8 @@ mod tests {
         assert_eq!(told(&of(&[50, 40, 0]), 11), [true, true, true]);
         assert_eq!(told(&of(&[50, 40, 3]), 11), [true, false, false], "3 are 93 less the others");
         assert_eq!(told(&of(&[50, 40, 3, 9]), 11), [true, true, false, false]);
+        assert_eq!(told(&of(&[50, 40, 10]), 11), [true, false, false], "the largest that is small");
+        assert_eq!(told(&of(&[50, 40, 11]), 11), [true; 3], "and the next one is not");
         assert_eq!(told(&of(&[50, 40, 3]), 0), [true; 3]);
         // 200 encounters, of whom 4 are positive: the others would give them.
         assert_eq!(told(&[vec![200, 4], vec![300, 30], vec![250, 30]], 11), [false, true, false]);

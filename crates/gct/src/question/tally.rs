@@ -258,3 +258,37 @@ fn of_binary(binary: Binary, question: &Question, asked: &Asked<'_>, series: usi
     });
     (scores, Details { counts, decisions, ..Details::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Encounter, PerKind};
+
+    /// The metrics with their intervals, where each of some subjects has its encounters so many times.
+    fn scores(times: usize) -> Scores {
+        let question: Question = "label:l".parse().unwrap();
+        let mut tally = question.tally();
+        for subject in 0..60u32 {
+            let logit = (subject * 7 % 13) as f32 / 3.0 - 2.0;
+            let labels = vec![Some((subject * 5 + 3) % 11 < 4)];
+            let encounter = Encounter {
+                subject: SubjectId::new(format!("S{subject}")),
+                labels,
+                ..Encounter::new(PerKind::default())
+            };
+            (0..times).for_each(|_| tally.add(&Sample::of(&encounter), &[logit]));
+        }
+        assert_eq!(tally.subjects(), 60);
+        tally.scores(&Bootstrap::default())
+    }
+
+    #[test]
+    fn more_encounters_of_the_same_subjects_make_nothing_more_certain() {
+        let (once, often) = (scores(1), scores(9));
+        for ((name, once), (_, often)) in once.0.iter().zip(&often.0) {
+            let ([low, high], [many_low, many_high]) = (once.interval.unwrap(), often.interval.unwrap());
+            assert!(high - low > 0.01, "{name}: {once:?}");
+            assert!((low - many_low).abs() + (high - many_high).abs() < 1e-9, "{name}: {once:?} {often:?}");
+        }
+    }
+}

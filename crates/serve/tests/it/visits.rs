@@ -287,3 +287,34 @@ fn a_visit_that_is_not_over_is_not_seen() {
         got.explanations[0].visits.iter().flatten().map(|visit| visit.days_before).collect();
     assert_eq!(days, [Some(22), Some(31)]);
 }
+
+#[test]
+fn visits_that_are_not_seen_are_counted() {
+    let patients = Patients::new();
+    let history = History { visits: 3, days: 30.0, ..seeing(Aggregator::Gru) };
+    let run = patients.trained("label:later", history);
+    let code = run.vocabulary()[CodeKind::Diagnosis][0].code.clone();
+    let served = Served::with(run, |_| {}, None);
+    let visit = |start: &str| json!({"start": start, "diagnosis": [code]});
+    let asked = |starts: &[&str]| -> Value {
+        let visits: Vec<Value> = starts.iter().map(|start| visit(start)).collect();
+        json!({"start": "2026-02-01", "visits": visits})
+    };
+    // Older than 30 days; more than the latest two; not over.
+    let old = asked(&["2026-01-20", "2026-01-01"]);
+    let many = asked(&["2026-01-05", "2026-01-15", "2026-01-20", "2026-01-25"]);
+    let mut going_on = asked(&["2026-01-20"]);
+    going_on["visits"][0]["end"] = json!("2026-02-03");
+    let request = json!({"encounters": [old, many, going_on, asked(&["2026-01-20"]), asked(&[])]});
+    for (path, list) in
+        [("/v1/predict", "predictions"), ("/v1/explain", "explanations"), ("/v1/embed", "embeddings")]
+    {
+        let answer = served.client().post(path, &request).json();
+        let counts: Vec<&Value> =
+            answer[list].as_array().unwrap().iter().map(|one| &one["not_seen"]).collect();
+        assert_eq!(counts, [1, 2, 1, 0, 0], "{path}");
+    }
+    let alone = Served::with(patients.trained("label:later", History::default()), |_| {}, None);
+    let answer = alone.client().post("/v1/predict", &json!({"encounters": [{"start": "2026-02-01"}]})).json();
+    assert_eq!(answer["predictions"][0].get("not_seen"), None, "it takes no earlier visits");
+}

@@ -2,6 +2,9 @@
 
 const ROW = 34;
 
+/** Below this width the list has no room beside the answer, and is closed above it. */
+const LIST_ROOM = 800;
+
 /** Why an encounter is on the page: the report holds the first ones, and some of those that a reader wants to see. */
 const REASONS = { first: "first ones", risk: "highest risk", positive: "truly yes", loss: "worst losses" };
 
@@ -72,7 +75,7 @@ function encounterList(run, pick) {
     const wrong = disagrees(run, answer);
     const mark = wrong && h("span.wrong", { title: "The answer and the truth disagree." }, "≠ ");
     const element = h("div.row", {
-      role: "option", id: `encounter-${place}`, title: encounter.id ? clean(encounter.id) : null, click: () => pick(place, false),
+      role: "option", id: `encounter-${place}`, title: encounter.id ? clean(encounter.id) : null, click: () => { fold(); pick(place, false); },
       "aria-selected": place === chosen, "aria-setsize": order.length, "aria-posinset": at + 1,
     },
     h("span", encounter.id ? [integer(encounter.number), h("bdi.muted", ` ${clean(encounter.id)}`)] : integer(encounter.number)),
@@ -107,7 +110,11 @@ function encounterList(run, pick) {
     labels: "≠: answer and truth disagree at the threshold.",
   }[run.asks];
   const mixed = reasons.length > 1 ? " A mix of the first encounters and of remarkable ones: shares in this list say nothing." : "";
-  const root = h(`div.list${isLabel ? ".five" : ""}`, search, reasons.length > 1 && filter, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box, h("p.muted", note, mixed));
+  const narrow = matchMedia(`(max-width: ${LIST_ROOM}px)`);
+  const fold = () => { root.open = !narrow.matches; };
+  const root = h(`details.list${isLabel ? ".five" : ""}`, { toggle: () => { if (root.open) choose(chosen); } }, h("summary", "Choose another encounter"), search, reasons.length > 1 && filter, found, h("div.heads", { role: "group", "aria-label": "Sort" }, heads), box, h("p.muted", note, mixed));
+  narrow.addEventListener("change", fold);
+  fold();
   arrange();
   return { root, choose, beside, first: () => order[0] ?? 0 };
 }

@@ -1,23 +1,31 @@
 // Which section is shown, of which run; the address after # says so, and so a link leads back to what was seen.
 
 const SECTIONS = {
-  overview: ["Overview", overviewSection],
   encounters: ["Encounters", encountersSection],
+  overview: ["Overview", overviewSection],
   structure: ["Structure", structureSection],
   map: ["Map", mapSection],
   card: ["Card", cardSection],
   ask: ["Ask", askSection],
 };
 
-/** What the address says, for this report: names that it does not know are left out. */
+/** The run that is shown first: one that says how probable a label is, which is what a reader can act on; else the first of all. */
+function firstRun(report) {
+  const answers = report.runs.findIndex(run => run.asks === "labels" && run.encounters.length > 0);
+  return Math.max(0, answers);
+}
+
+/** What the address says, for this report: names that it does not know are left out. Without any, it is the answer for an encounter. */
 function stateOf(report, hash) {
   const [section, query] = hash.replace(/^#/, "").split("?");
   const values = new URLSearchParams(query ?? "");
   const number = name => /^\d{1,9}$/.test(values.get(name) ?? "") ? Number(values.get(name)) : null;
   const shown = Object.hasOwn(SECTIONS, section) && (section !== "ask" || report.live);
+  const named = report.runs.findIndex(run => run.name === values.get("run"));
+  const run = named < 0 ? firstRun(report) : named;
+  const first = report.runs[run].encounters.length ? "encounters" : "overview";
   return {
-    section: shown ? section : "overview",
-    run: Math.max(0, report.runs.findIndex(run => run.name === values.get("run"))),
+    section: shown ? section : first, run,
     encounter: number("encounter"), label: values.get("label"), layer: values.get("layer"), view: values.get("view"), node: number("node"), code: number("code"), visit: number("visit"),
   };
 }
@@ -35,6 +43,7 @@ async function start() {
   const main = document.getElementById("main");
   document.querySelector(".skip").addEventListener("click", event => { event.preventDefault(); main.focus(); });
   themes();
+  paper();
   let report;
   try {
     report = await readReport();
@@ -119,6 +128,14 @@ function themes() {
   window.addEventListener("beforeprint", () => set("light"));
   window.addEventListener("afterprint", apply);
   apply();
+}
+
+/** Paper cannot be unfolded: what is said of an encounter is printed whole. */
+function paper() {
+  let folded = [];
+  const fold = isOpen => folded.forEach(each => { each.open = isOpen; });
+  window.addEventListener("beforeprint", () => { folded = [...document.querySelectorAll(".explain details:not([open])")]; fold(true); });
+  window.addEventListener("afterprint", () => fold(false));
 }
 
 start();

@@ -84,9 +84,23 @@ function timelinePart(view, run, change) {
 
 const countOf = codes => codes.length === 1 ? "1 code" : `${integer(codes.length)} codes`;
 
+/** How many of the visits that were given the model does not see, and which it does. */
+function unseen({ not_seen: many }, { history }) {
+  if (!many) return null;
+  const most = history.visits - 1;
+  const began = known(history.days) && `began at most ${history.days === 1 ? "a day" : `${history.days.toLocaleString("en-US")} days`} before this encounter and `;
+  return h("span.unseen", h("strong", `${many === 1 ? "1 visit is" : `${integer(many)} visits are`} not seen`),
+    `: the model sees the latest${most === 1 ? "" : ` ${integer(most)}`} of those that ${began || ""}were over when ${began ? "it" : "this encounter"} began. `);
+}
+
 /** What the strip is about, in a sentence. */
 function introduction(view, run, answer) {
-  if (!view.visits.length) return [h("span.muted", "The model sees earlier visits, and there is none before this encounter.")];
+  const lost = unseen(view, run);
+  if (!view.visits.length) return [lost ?? h("span.muted", "The model sees earlier visits, and there is none before this encounter.")];
+  return [...seenOnes(view, run, answer), lost && " ", lost].filter(Boolean);
+}
+
+function seenOnes(view, run, answer) {
   const many = view.visits.length === 1 ? "One earlier visit is" : `${integer(view.visits.length)} earlier visits are`;
   if (!answer?.visits) return [`${many} seen. What the answer would be without each of them is not known here.`];
   return [`${many} seen. Below each: what `, h("strong", answerName(view, run, answer)), ` (${chance(answer.probability)}) would be without it. `,

@@ -13,6 +13,8 @@ function visitsPicker(run, changed) {
   const most = run.history.visits - 1;
   const list = h("ol.earlier");
   const adder = h("button", { type: "button", click: () => add().days.focus() }, "Add an earlier visit");
+  const { days: reach } = run.history;
+  const back = known(reach) ? h("p.muted", `The model sees visits of the ${reach === 1 ? "day" : `${reach.toLocaleString("en-US")} days`} before the encounter, and none that began earlier.`) : null;
   const full = h("p.muted", { hidden: true }, `The model sees ${most === 1 ? "one earlier visit" : `${integer(most)} earlier visits`} at most.`);
   let visits = [];
 
@@ -76,5 +78,5 @@ function visitsPicker(run, changed) {
     arrange();
   }
 
-  return { root: h("div.history", list, h("p", adder), full), beside, trouble, clear, incomplete: () => visits.flatMap(visit => visit.picker.incomplete()) };
+  return { root: h("div.history", list, h("p", adder), back, full), beside, trouble, clear, incomplete: () => visits.flatMap(visit => visit.picker.incomplete()) };
 }
