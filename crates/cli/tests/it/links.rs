@@ -93,10 +93,11 @@ fn links_are_compared_with_the_true_edges() {
         compared["rules"].as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
     let expected = ["probability", "p(treatment|diagnosis)", "p(diagnosis|treatment)", "association"];
     assert_eq!(rules, expected);
-    gct(&home, "evaluate run --links true").assert().success().stdout_eq(str![[r#"
-links of gct on graph_reconstruction beside the true edges, [..] encounters of test
+    gct(&home, "evaluate run --split all --links true --min-support 3").assert().success().stdout_eq(str![[
+        r#"
+links of gct on graph_reconstruction beside the true edges, 300 encounters of all
 [..]
-[..] pairs of a diagnosis and a treatment of the reference in at least 5 encounters each, [..]
+[..] pairs of a diagnosis and a treatment of the reference in at least 3 encounters each, [..]
 [..] treatments in an encounter with a diagnosis of the reference
 
 by [..] average precision [..] precision at 100   first in encounter[..]
@@ -107,7 +108,8 @@ association [..]
 chance [..]
 Intervals (95 %) of the average precision are over diagnoses, in encounters over subjects.
 
-"#]]);
+"#
+    ]]);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use super::{Link, Links, Settings, sorted};
+use super::{Link, Links, Settings, Strength, sorted};
 use crate::cells::is_told;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::infer::Unseen;
 use crate::job::Job;
-use crate::prior::{Cells, Counter, Prior};
+use crate::prior::{Cells, Conditional, Counter, Prior};
 use crate::record::{PerKind, Vocabulary};
 
 /// How many standard deviations a 95 % interval reaches.
@@ -47,7 +47,7 @@ pub fn of_file(path: &Path, by: Cells, settings: &Settings) -> Result<Links> {
         Cells::Association => None,
     };
     match refused {
-        Some(allowed) => Err(Error::setting("by", super::Strength::from(by).name(), allowed)),
+        Some(allowed) => Err(Error::setting("by", Strength::from(by).name(), allowed)),
         None => Ok(of_counts(&prior, by, settings, vocabulary)),
     }
 }
@@ -69,43 +69,40 @@ pub fn of_prior(prior: &Prior, by: Cells, settings: &Settings) -> Vec<Link> {
     let least = settings.min_support.max(settings.min_cell).max(1);
     let forward = prior.conditionals().filter(|of| of.given.0 < of.code.0);
     let seen = forward.filter(|of| u64::from(of.count) >= least);
-    let link = |of: crate::prior::Conditional| {
-        let (cause, effect, both) = (of.given, of.code, u64::from(of.count));
-        let [causes, effects] = [cause, effect].map(|code| u64::from(prior.occurrences(code)));
-        if ![causes, effects].iter().all(|all| is_told(both, *all, settings.min_cell)) {
-            return None;
+    seen.filter_map(|of| link(prior, by, settings.min_cell, &of)).collect()
+}
+
+/// The link of a pair, if there is one and it is told.
+fn link(prior: &Prior, by: Cells, min_cell: u64, of: &Conditional) -> Option<Link> {
+    let (cause, effect, both) = (of.given, of.code, u64::from(of.count));
+    let all = [cause, effect].map(|code| u64::from(prior.occurrences(code)));
+    let is_shown = all.iter().all(|all| is_told(both, *all, min_cell));
+    let (forward, backward, interval) = match by {
+        Cells::Conditional => {
+            let [there, back] = all.map(|all| both as f64 / all as f64);
+            let ends = all.map(|all| wilson(both, all));
+            let interval = [0, 1].map(|end: usize| (ends[0][end] + ends[1][end]) / 2.0);
+            (there, Some(back), Some(interval))
         }
-        let (strength, interval, forward, backward) = match by {
-            Cells::Conditional => {
-                let [there, back] = [causes, effects].map(|of| both as f64 / of as f64);
-                let ends = [wilson(both, causes), wilson(both, effects)];
-                let interval = [0, 1].map(|end: usize| (ends[0][end] + ends[1][end]) / 2.0);
-                ((there + back) / 2.0, Some(interval), there, Some(back))
-            }
-            Cells::Explained => {
-                let strength = prior.strength(cause, effect).map(f64::from)?;
-                (strength, None, strength, None)
-            }
-            Cells::Association => {
-                let chi = prior.association(cause, effect);
-                (chi, of_association(chi, prior.encounters()), chi, None)
-            }
-        };
-        let is_link = strength > 0.0;
-        let link = Link {
-            cause,
-            effect,
-            strength,
-            interval,
-            forward,
-            backward,
-            encounters: both,
-            known: None,
-            truly: None,
-        };
-        is_link.then_some(link)
+        Cells::Explained => (f64::from(prior.strength(cause, effect)?), None, None),
+        Cells::Association => {
+            let chi = prior.association(cause, effect);
+            (chi, None, of_association(chi, prior.encounters()))
+        }
     };
-    seen.filter_map(link).collect()
+    let strength = backward.map_or(forward, |backward| (forward + backward) / 2.0);
+    let link = Link {
+        cause,
+        effect,
+        strength,
+        interval,
+        forward,
+        backward,
+        encounters: both,
+        known: None,
+        truly: None,
+    };
+    (is_shown && strength > 0.0).then_some(link)
 }
 
 /// Wilson's interval of a share.

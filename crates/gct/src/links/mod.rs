@@ -3,6 +3,28 @@
 //!
 //! The page of a report has the same links (`tally`), each direction by itself. `reference` compares them
 //! with a list of links that are known, such as indications of drugs.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use gct::dataset::Dataset;
+//! use gct::files::Overwrite;
+//! use gct::infer::Which;
+//! use gct::job::Job;
+//! use gct::links::{self, Settings};
+//! use gct::prior::Cells;
+//! use gct::run::Run;
+//!
+//! let (run, dataset) = (Run::open(Path::new("run"))?, Dataset::open(Path::new("data"))?);
+//! let settings = Settings { min_support: 20, top: Some(100), ..Settings::default() };
+//! let found = links::of_run(&run, &dataset, Which::All, &settings, &Job::silent())?;
+//! for link in &found.links {
+//!     println!("{} -> {}: {:.3}", found.code(link.cause).code, found.code(link.effect).code, link.strength);
+//! }
+//! let counted = links::of_dataset(&dataset, Cells::Association, &settings, &Job::silent())?;
+//! counted.write(("links.csv", Overwrite::Refuse))?;
+//! # Ok::<(), gct::Error>(())
+//! ```
 
 use std::sync::Arc;
 
@@ -13,13 +35,13 @@ use itertools::Itertools;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::evaluate;
-use crate::graph::{LayerKind, NodeRanges};
+use crate::graph::{self, Layer, LayerKind, NodeRanges};
 use crate::infer::{LOOKED_AT, Predictor, Reader, Unseen, Which, in_rounds};
 use crate::job::Job;
 use crate::model::Config;
 use crate::predict::{Explainer, RowFile, Target, hidden_node};
 use crate::prior::Cells;
-use crate::record::{Code, CodeKind, Vocabulary};
+use crate::record::{Code, CodeKind, Encounter, Vocabulary};
 use crate::run::Run;
 
 mod counted;
@@ -176,11 +198,11 @@ pub fn of_run(
 
 /// What a run's model said of the pairs of one encounter.
 struct Seen<'s> {
-    encounter: &'s crate::record::Encounter,
+    encounter: &'s Encounter,
     /// The node that the model did not see.
     hidden: Option<usize>,
     adjacency: Option<Vec<bool>>,
-    layer: &'s crate::graph::Layer,
+    layer: &'s Layer,
 }
 
 /// What was seen of a dataset.
@@ -217,7 +239,7 @@ fn each_layer(
                 let layers = explainer.layers(nodes, inferred.attentions, &inferred.logits);
                 let Some(layer) = layers.last() else { continue };
                 strength = Some(layer.kind.into());
-                let (hidden, adjacency) = (hidden_node(&inferred.sample), crate::graph::adjacency(encounter));
+                let (hidden, adjacency) = (hidden_node(&inferred.sample), graph::adjacency(encounter));
                 each(Seen { encounter, hidden, adjacency, layer }, &index);
             }
         }
