@@ -16,8 +16,8 @@ use crate::terminal::{self, count, counted, refusal, visible};
 
 /// List the links between codes: a row per diagnosis and treatment, or treatment and lab, that occur together
 ///
-/// Of a run: by the mean probability of an edge, if that is what it predicts, and by attention otherwise. Of a
-/// table of gct prior, or of all encounters of a dataset: by counts.
+/// Of a run: by the mean probability of an edge, if that is what it predicts, and by attention otherwise. Of
+/// a table of gct prior, or of all encounters of a dataset: by counts.
 #[derive(Args)]
 #[command(after_help = "Examples:
   gct links runs/gct --out links.csv                    what the run's model finds in its test split

@@ -9,9 +9,9 @@
 //! - Diagnoses: each one is a root of a chain or comes with another one that is there; a chain does not lead
 //!   to what is not there.
 //! - Treatments: a loop that continues with probability b and draws n given treatments has the chance
-//!   (1 - b) b^n n! prod p(m|d). Who ordered what is not known, so each treatment has shares of the diagnoses,
-//!   found by a few rounds in which every treatment that a diagnosis has makes a further one more likely; the
-//!   score is the bound of the logarithm of the chance that these shares give.
+//!   (1 - b) b^n n! prod p(m|d). Who ordered what is not known, so each treatment has shares of the
+//!   diagnoses, found by a few rounds in which every treatment that a diagnosis has makes a further one more
+//!   likely; the score is the bound of the logarithm of the chance that these shares give.
 //! - Labs: expected numbers of draws under these shares, of which none falls outside of the encounter.
 //!
 //! Labs cost most (p(R|m,d) has a row for each pair), so they decide among the best by the rest.
@@ -194,7 +194,8 @@ fn ln(chance: f64) -> f64 {
 }
 
 /// The logarithm of how probable it is that these diagnoses and no others come together, but for what is the
-/// same whichever is in the hidden place, as the last one is; `brought` is how often it comes with the others.
+/// same whichever is in the hidden place, as the last one is; `brought` is how often it comes with the
+/// others.
 fn of_diagnoses(all: &[&Given], brought: f64) -> f64 {
     let Some((own, seen)) = all.split_last() else { return 0.0 };
     // About as many roots as diagnoses that come with no other.
@@ -211,8 +212,8 @@ fn of_diagnoses(all: &[&Given], brought: f64) -> f64 {
     sum + ln(roots * own.root + brought)
 }
 
-/// What a diagnosis measures with a treatment: the logarithm of the chance that nothing of it falls outside of
-/// the encounter, and how often each lab is drawn, in the mean, if so.
+/// What a diagnosis measures with a treatment: the logarithm of the chance that nothing of it falls outside
+/// of the encounter, and how often each lab is drawn, in the mean, if so.
 #[derive(Debug, Clone, PartialEq)]
 struct Measuring {
     within: f64,

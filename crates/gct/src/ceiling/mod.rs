@@ -4,9 +4,10 @@
 //! that does not see the edges cannot rank pairs better than these chances do, however long it trains.
 //!
 //! There are two of them. `pairwise` has a closed form but weighs each pair by itself: it asks who among the
-//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis that has ordered several is
-//! more likely to have ordered one more, and that the labs say something about who ordered them. `joint` weighs the encounter as a whole; it has no
-//! closed form and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
+//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis that has ordered several
+//! is more likely to have ordered one more, and that the labs say something about who ordered them. `joint`
+//! weighs the encounter as a whole; it has no closed form and is sampled. Only the joint one is a bound for
+//! a model that looks at the whole encounter.
 //!
 //! Labels have ceilings too: those of diagnosis-treatment classification are edges; `later`, which patients
 //! with several visits have, depends on an edge of an earlier visit. The diagnoses of their next visits have

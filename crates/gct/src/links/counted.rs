@@ -1,5 +1,5 @@
-//! Links by counts of codes alone: of a table of conditional probabilities, of a run's training split, or of a
-//! dataset.
+//! Links by counts of codes alone: of a table of conditional probabilities, of a run's training split, or of
+//! a dataset.
 
 use std::path::Path;
 

@@ -168,8 +168,8 @@ pub struct RuleScores {
     pub average_precision: Estimate,
     /// The share of the 100 strongest that are on the reference; equal strengths share their places.
     pub precision_at_100: Option<f64>,
-    /// How often the strongest diagnosis of an encounter is one of the reference, for a treatment that has one
-    /// there; the interval is over subjects. Equal strengths share.
+    /// How often the strongest diagnosis of an encounter is one of the reference, for a treatment that has
+    /// one there; the interval is over subjects. Equal strengths share.
     pub first_within: Estimate,
 }
 

@@ -143,7 +143,8 @@ impl Tally {
     }
 }
 
-/// What node i gives to j, j to i, and the mean of both. A probability is the same both ways and counted once.
+/// What node i gives to j, j to i, and the mean of both. A probability is the same both ways and counted
+/// once.
 pub(super) fn either_way(layer: &Layer, nodes: usize, i: usize, j: usize) -> [f64; 3] {
     let given = |from: usize, to: usize| f64::from(layer.matrix[from * nodes + to]);
     match layer.kind {

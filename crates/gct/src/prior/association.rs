@@ -1,7 +1,7 @@
 //! How strongly two codes are associated, against chance.
 //!
-//! Of N encounters a have the cause, b the effect, and o both; by chance a b / N would. The signed root of the
-//! chi-squared statistic of this table of two by two,
+//! Of N encounters a have the cause, b the effect, and o both; by chance a b / N would. The signed root of
+//! the chi-squared statistic of this table of two by two,
 //!
 //! ```text
 //! chi = sqrt(N) (N o - a b) / sqrt(a b (N - a) (N - b))

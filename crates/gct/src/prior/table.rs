@@ -2,8 +2,9 @@
 //!
 //! A row per ordered pair of codes that were seen together: both codes by kind, id and name, in how many
 //! encounters both occur (`count`), in how many the given one does (`given_count`), the share of the two
-//! (`probability`), how many encounters there are (`encounters`, which older tables do not have), and how much
-//! more often the two are together than by chance (`association`). Reading goes by names, so that a table counted on one dataset serves another.
+//! (`probability`), how many encounters there are (`encounters`, which older tables do not have), and how
+//! much more often the two are together than by chance (`association`). Reading goes by names, so that a
+//! table counted on one dataset serves another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +38,8 @@ fn schema() -> Schema {
 
 impl Prior {
     /// Writes all conditional probabilities that are not zero, as Parquet: `given_kind`, `given_id`,
-    /// `given_code`, `kind`, `id`, `code`, `count`, `given_count`, `probability`, `encounters`, `association`.
+    /// `given_code`, `kind`, `id`, `code`, `count`, `given_count`, `probability`, `encounters`,
+    /// `association`.
     ///
     /// # Errors
     /// If the file cannot be written.
