@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use gct::evaluate::{self, Counts, Details, Evaluation, Options, Subgroup};
+use gct::links::Settings;
 use gct::metric::{Bootstrap, Estimate, NetBenefit, OperatingPoint, Scores};
 use gct::question::Question;
 use gct::run::Run;
 use serde_json::{Value, json};
 
+use crate::reference::{self, Asked};
 use crate::selection::{self, RawArguments, SelectionArguments, TestArguments};
 use crate::terminal::{self, count, counted, percent, refusal, score, visible};
 
@@ -29,6 +31,7 @@ const DATA: &str = "The dataset folder [default: the dataset that the run was tr
   gct evaluate runs/gct --at sensitivity=0.8        the same at the threshold that reaches it on validation
   gct evaluate runs/gct --by sex,age                subgroups, and the gap between each and all others
   gct evaluate runs/gct --by ward --table wards.csv
+  gct evaluate runs/gct --links indications.csv     how many links between codes are on a list of known ones
   gct evaluate runs/gct --split validation --json
   gct evaluate runs/gct --data another-dataset      without the codes that the run does not know, and without
                                                     the subjects that it learned from")]
@@ -73,6 +76,19 @@ pub(crate) struct Arguments {
     /// [default: 11]
     #[arg(long, value_name = "N")]
     min_cell: Option<u64>,
+
+    /// Compare the links between codes with known ones, in place of the metrics of the task: a CSV or Parquet
+    /// file with columns diagnosis and treatment, as codes; `true` for the true edges of the dataset
+    #[arg(
+        long,
+        value_name = "FILE|true",
+        conflicts_with_all = ["thresholds", "at", "net_benefit", "by", "table", "min_cell", "raw", "include_training"]
+    )]
+    links: Option<PathBuf>,
+
+    /// With --links: leave out pairs that fewer than N encounters have [default: 5]
+    #[arg(long, value_name = "N", requires = "links")]
+    min_support: Option<u64>,
 
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -138,6 +154,12 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let (run, dataset, which) = arguments.selection.open()?;
+    if let Some(links) = &arguments.links {
+        let bootstrap = Bootstrap { replicates: arguments.bootstrap, seed: 0 };
+        let min_support = arguments.min_support.unwrap_or(Settings::default().min_support);
+        let asked = Asked { run: &run, dataset: &dataset, which, bootstrap, min_support };
+        return reference::run(&asked, links, arguments.json, quiet);
+    }
     let run = arguments.raw.of(run);
     let options = arguments.options(&run.settings().task)?;
     let bar = selection::progress(&run, &dataset, which, "evaluating encounters", quiet);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use gct::ceiling::{Ceiling, JOINT_HELD_OUT, LaterScores, NextScores};
+use gct::ceiling::{Ceiling, HiddenScores, JOINT_HELD_OUT, LaterScores, NextScores};
 use gct::dataset::Dataset;
 use gct::paper;
 use gct::question::{Labels, Question};
@@ -214,8 +214,28 @@ fn ceiling(ceiling: &Ceiling) -> String {
             terminal::table(&header, [best, papers(&Question::Labels(Labels::DiagnosisTreatment))])
         );
     }
-    text + &ceiling.later.as_ref().map(later).unwrap_or_default()
+    text + &ceiling.masked_diagnosis.as_ref().map(masked_diagnosis).unwrap_or_default()
+        + &ceiling.later.as_ref().map(later).unwrap_or_default()
         + &ceiling.next_diagnoses.as_ref().map(next_diagnoses).unwrap_or_default()
+}
+
+/// Masked diagnosis, of which there is a lower bound of the ceiling alone.
+fn masked_diagnosis(scores: &HiddenScores) -> String {
+    let [papers, _] =
+        paper::metric("synthetic", &Question::HiddenDiagnosis, "gct", "accuracy", SplitPart::Test)
+            .map_or([None; 2], |of| of.map(Some));
+    let rows = [
+        ("ceiling, at least", Some(scores.at_least), count(scores.encounters)),
+        ("the same without labs", Some(scores.without_labs), count(scores.encounters)),
+        ("the most frequent diagnosis", Some(scores.frequent), count(scores.encounters)),
+        ("the paper's GCT", papers, String::new()),
+    ];
+    let rows = rows.map(|(what, accuracy, of)| vec![what.into(), score(accuracy), of]);
+    let table = terminal::table(&["masked diagnosis by", "accuracy", "encounters"], rows);
+    format!(
+        "\n{table}The first row is a rule that approximates the chance of each diagnosis: the best rule is at \
+         least as good.\n"
+    )
 }
 
 /// The label of patients with several visits.

@@ -19,11 +19,13 @@ mod experiment;
 mod explain;
 mod inspect;
 mod leaks;
+mod links;
 mod man;
 mod output;
 mod predict;
 mod prepare;
 mod prior;
+mod reference;
 mod report;
 mod runs;
 mod selection;
@@ -81,6 +83,7 @@ enum Command {
     Predict(predict::Arguments),
     Embed(embed::Arguments),
     Explain(explain::Arguments),
+    Links(links::Arguments),
     Report(report::Arguments),
     Card(card::Arguments),
     Experiment(experiment::Arguments),
@@ -139,6 +142,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Embed(arguments) => embed::run(&arguments, quiet),
         Command::Explain(arguments) => explain::run(&arguments, quiet),
+        Command::Links(arguments) => links::run(&arguments, quiet),
         Command::Report(arguments) => report::run(&arguments, quiet),
         Command::Card(arguments) => card::run(&arguments, quiet),
         Command::Experiment(arguments) => experiment::run(&arguments, quiet),

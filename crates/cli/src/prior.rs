@@ -18,8 +18,9 @@ use crate::terminal::{self, count};
   gct prior synthetic --out prior.parquet
   gct train --data other --task readmission --prior prior.parquet --out runs/gct
 
-The file has the columns given_kind, given_id, given_code, kind, id, code, count, given_count and probability;
-gct train --prior fills P with it, also for another dataset with the same codes.")]
+The file has the columns given_kind, given_id, given_code, kind, id, code, count, given_count, probability,
+encounters, and association, the signed root of chi-squared of the two codes; gct train --prior fills P with
+it, also for another dataset with the same codes.")]
 pub(crate) struct Arguments {
     /// The dataset folder
     #[arg(value_name = "DIR")]

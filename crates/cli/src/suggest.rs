@@ -116,6 +116,7 @@ const ROWS: &[Row] = &[
         Words("there is only the CPU; --threads N says how many threads to use"),
     ),
     (&["jobs", "workers", "num-workers", "cores", "num-threads", "n-jobs"], &[], Flag("threads")),
+    (&["reference", "indications"], &["evaluate"], Flag("links")),
     (&["dataset", "data-dir", "dataset-dir"], &[], Flag("data")),
     (&["output", "output-dir", "out-dir", "save-dir"], &[], Flag("out")),
     (&["overwrite", "replace", "yes"], &[], Switch("force")),

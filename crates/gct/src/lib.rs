@@ -64,6 +64,7 @@
 //! | split by subject | [`split::Split`] |
 //! | work with weights and vectors of nodes | [`model::Model`] |
 //! | draw attention as SVG | [`picture::graph()`], [`picture::bars()`] |
+//! | list the links between codes, compare them with a reference | [`links::of_run`], [`links::compare()`] |
 //! | write a page about runs | [`report::gather`] |
 //! | write a model card | [`card::gather`] |
 //! | repeat the paper's tables, tune | [`experiment`], [`tune`] |
@@ -170,6 +171,9 @@ pub mod picture;
 
 /// Predictions, embeddings and explanations: in memory, and as files.
 pub mod predict;
+
+/// The links between codes that a run, counts or a dataset say there are, beside each other and a reference.
+pub mod links;
 
 /// A run described for those who must judge it: a model card in the order of TRIPOD+AI.
 pub mod card;

@@ -28,7 +28,7 @@ const ENCOUNTERS: usize = 120;
 ///
 /// ```text
 /// tables/        events.csv and links.csv, with planted identifiers
-/// labels.csv     two labels of these encounters; new.jsonl their codes as JSON lines
+/// labels.csv     two labels of these encounters; new.jsonl their codes as JSON lines; known.csv known links
 /// packed/        the same events as events.csv.gz
 /// parquet/       events.parquet, made of predictions; events.parquet beside it a few of the events
 /// synthea/       a few tables of Synthea; eicu/, mimic4/, meds/, omop/ and claims/ of those; fhir/ a bundle
@@ -95,6 +95,7 @@ impl World {
         fs::write(self.path("tables/links.csv"), links())?;
         fs::write(self.path("labels.csv"), labels())?;
         fs::write(self.path("new.jsonl"), lines())?;
+        fs::write(self.path("known.csv"), "diagnosis,treatment\nD1,T1\nD2,T5\nD8,T3\nnone,T3\n")?;
         let mut packed =
             GzEncoder::new(File::create(self.path("packed/events.csv.gz"))?, Compression::default());
         packed.write_all(events().as_bytes())?;

@@ -112,6 +112,7 @@ fn escapes(round: &Round<'_>, home: &Path) -> Result<Vec<Problem>> {
         "train --data data --task masked_diagnosis --out run --steps 6 SMALL",
         "explain run",
         "explain run --json",
+        "links run --min-support 1 --out links.csv",
         "evaluate run --bootstrap 2",
         "explain run --bars bars.svg --code \u{1b}[31m",
     ] {

@@ -19,6 +19,7 @@ mod flags;
 mod history;
 mod incoming;
 mod inspect;
+mod links;
 mod man;
 mod names;
 mod predict;
@@ -38,7 +39,7 @@ use snapbox::cmd::{Command, cargo_bin};
 use snapbox::str;
 
 /// Every command, as its help lists them.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "demo",
     "synth",
     "prepare",
@@ -53,6 +54,7 @@ const COMMANDS: [&str; 21] = [
     "predict",
     "embed",
     "explain",
+    "links",
     "report",
     "card",
     "experiment",

@@ -4,13 +4,17 @@
 //! that does not see the edges cannot rank pairs better than these chances do, however long it trains.
 //!
 //! There are two of them. `pairwise` has a closed form but weighs each pair by itself: it asks who among the
-//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis orders few treatments and
-//! that the labs say something about who ordered them. `joint` weighs the encounter as a whole; it has no
-//! closed form and is sampled. Only the joint one is a bound for a model that looks at the whole encounter.
+//! encounter's diagnoses may have ordered a treatment, and forgets that a diagnosis that has ordered several
+//! is more likely to have ordered one more, and that the labs say something about who ordered them. `joint`
+//! weighs the encounter as a whole; it has no closed form and is sampled. Only the joint one is a bound for
+//! a model that looks at the whole encounter.
 //!
 //! Labels have ceilings too: those of diagnosis-treatment classification are edges; `later`, which patients
 //! with several visits have, depends on an edge of an earlier visit. The diagnoses of their next visits have
 //! one as well.
+//!
+//! Of masked diagnosis there is a lower bound of the ceiling (`hidden`): a rule that knows the generator and
+//! approximates the chance of each diagnosis.
 //!
 //! Beside them stand two rules that need no generator: the conditional probabilities of the training split,
 //! and the share of true edges among pairs of the same two kinds.
@@ -27,12 +31,14 @@ use crate::prior::Prior;
 use crate::record::{Edge, Encounter};
 
 mod chances;
+mod hidden;
 mod joint;
 mod later;
 mod next;
 mod pairwise;
 
 use chances::Chances;
+pub use hidden::HiddenScores;
 pub use later::LaterScores;
 pub use next::NextScores;
 
@@ -55,6 +61,9 @@ pub struct Ceiling {
     /// The chance of the label `later`, and two rules beside it, if patients have several visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<LaterScores>,
+    /// How often a hidden diagnosis is found, at least. Older datasets do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masked_diagnosis: Option<HiddenScores>,
     /// The chances of the diagnoses of the next visit, and a rule beside them, if patients have several
     /// visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +125,7 @@ pub fn measure(generator: &Generator, prior: &Prior, held_out: &[Encounter], sto
         prior: score(held_out, stop, |_, encounter| conditional_probabilities(prior, encounter))?,
         kinds: score(held_out, stop, |_, encounter| vec![rates.of_pairs(encounter)])?,
         diagnosis_treatment: Some(rank_labels(held_out, pairs, &joint)),
+        masked_diagnosis: hidden::measure(generator, prior, held_out, stop)?,
         later: visits.are_several().then(|| later::rank(held_out, pairs[0], &joint, &visits)),
         next_diagnoses: if visits.are_several() { next::rank(generator, held_out, stop)? } else { None },
     })

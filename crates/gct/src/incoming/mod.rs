@@ -28,7 +28,7 @@ use crate::record::{CodeKind, Encounter, EncounterId, PerKind, SubjectId};
 use crate::run::Run;
 pub(crate) use predictions::Predictions;
 use source::Source;
-pub(crate) use table::read_columns;
+pub(crate) use table::{read_columns, read_table};
 
 /// Codes of an encounter that are not refused. Attention takes memory by the square of it.
 const MOST_CODES: usize = 4096;

@@ -30,21 +30,33 @@ pub(crate) fn read_columns(
     path: &Path,
     wanted: &[String],
     job: &Job<'_, u64>,
+    each: impl FnMut(u64, &str, Texts<'_>) -> Result<()>,
+) -> Result<Vec<String>> {
+    read_table(path, (ENCOUNTER_ID, "a row per encounter"), wanted, job, each)
+}
+
+/// The same for a table that is about something else: in place of the column of encounters another one that
+/// every row must have, and what a row is.
+pub(crate) fn read_table(
+    path: &Path,
+    (key, rows_are): (&'static str, &str),
+    wanted: &[String],
+    job: &Job<'_, u64>,
     mut each: impl FnMut(u64, &str, Texts<'_>) -> Result<()>,
 ) -> Result<Vec<String>> {
     let (names, rows) = match Source::open(path)? {
-        Source::Csv(reader) => of_csv(path, reader, wanted, job, &mut each)?,
-        Source::Parquet(file) => of_parquet(path, &file, wanted, job, &mut each)?,
-        Source::Lines(_) => return Err(column(path, "a table as CSV or Parquet", "JSON")),
+        Source::Csv(reader) => of_csv(path, reader, (key, wanted), job, &mut each)?,
+        Source::Parquet(file) => of_parquet(path, &file, (key, wanted), job, &mut each)?,
+        Source::Lines(_) => return Err(column(path, key, "a table as CSV or Parquet", "JSON")),
     };
     if rows == 0 {
-        return Err(column(path, "a row per encounter", "no row"));
+        return Err(column(path, key, rows_are, "no row"));
     }
-    Ok(names.into_iter().filter(|name| name != ENCOUNTER_ID).collect())
+    Ok(names.into_iter().filter(|name| name != key).collect())
 }
 
-fn column(path: &Path, expected: &str, found: &str) -> Error {
-    let [column, expected, found] = [ENCOUNTER_ID, expected, found].map(str::to_owned);
+fn column(path: &Path, key: &str, expected: &str, found: &str) -> Error {
+    let [column, expected, found] = [key, expected, found].map(str::to_owned);
     Error::Column { path: path.to_owned(), column, expected, found }
 }
 
@@ -52,17 +64,18 @@ fn row(path: &Path, row: u64, column: &str, problem: String) -> Error {
     Error::Row { path: path.to_owned(), row, column: column.into(), problem }
 }
 
-/// Where the encounter is, and each wanted column.
+/// Where the column is that says what a row is about, and each wanted one.
 struct Positions {
+    key: &'static str,
     id: usize,
     wanted: Vec<Option<usize>>,
 }
 
 impl Positions {
-    fn new(path: &Path, names: &[String], wanted: &[String]) -> Result<Self> {
+    fn new(path: &Path, names: &[String], (key, wanted): (&'static str, &[String])) -> Result<Self> {
         let position = |wanted: &str| names.iter().position(|name| name == wanted);
-        let id = position(ENCOUNTER_ID).ok_or_else(|| column(path, "text", "no such column"))?;
-        Ok(Positions { id, wanted: wanted.iter().map(|name| position(name)).collect() })
+        let id = position(key).ok_or_else(|| column(path, key, "text", "no such column"))?;
+        Ok(Positions { key, id, wanted: wanted.iter().map(|name| position(name)).collect() })
     }
 
     /// Tells of a row.
@@ -74,7 +87,7 @@ impl Positions {
         each: &mut impl FnMut(u64, &str, Texts<'_>) -> Result<()>,
     ) -> Result<()> {
         let filled = |position: usize| text(position).filter(|text| !text.trim().is_empty());
-        let id = filled(self.id).ok_or_else(|| row(path, number, ENCOUNTER_ID, "is empty".into()))?;
+        let id = filled(self.id).ok_or_else(|| row(path, number, self.key, "is empty".into()))?;
         let texts = self.wanted.iter().map(|position| position.and_then(filled)).collect();
         each(number, whole(id.trim_matches(' ')), texts)
     }
@@ -83,7 +96,7 @@ impl Positions {
 fn of_csv(
     path: &Path,
     mut reader: Reader,
-    wanted: &[String],
+    wanted: (&'static str, &[String]),
     job: &Job<'_, u64>,
     each: &mut impl FnMut(u64, &str, Texts<'_>) -> Result<()>,
 ) -> Result<(Vec<String>, u64)> {
@@ -102,7 +115,7 @@ fn of_csv(
         }
         if record.len() != names.len() {
             let problem = format!("expected {} fields in the row, found {}", names.len(), record.len());
-            return Err(row(path, number, ENCOUNTER_ID, problem));
+            return Err(row(path, number, wanted.0, problem));
         }
         positions.tell(path, number, |position| record.get(position).map(Cow::from), each)?;
     }
@@ -112,7 +125,7 @@ fn of_csv(
 fn of_parquet(
     path: &Path,
     file: &ParquetFile,
-    wanted: &[String],
+    wanted: (&'static str, &[String]),
     job: &Job<'_, u64>,
     each: &mut impl FnMut(u64, &str, Texts<'_>) -> Result<()>,
 ) -> Result<(Vec<String>, u64)> {

@@ -21,6 +21,7 @@ pub(crate) use explain::hidden_node;
 pub use explain::{Explainer, Explanation, explain, explain_incoming};
 pub(crate) use past::days_before;
 pub use past::{PastCode, PastVisit};
+pub(crate) use rows::RowFile;
 pub use rows::{Format, Target, check_format};
 pub use score::{score, score_incoming};
 

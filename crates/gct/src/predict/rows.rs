@@ -71,13 +71,13 @@ impl Target<'_> {
 }
 
 /// A file of rows in the making. Dropped before [`RowFile::finish`], it leaves nothing behind.
-pub(super) enum RowFile {
+pub(crate) enum RowFile {
     Parquet(Box<TableFile>),
     Text { file: BufWriter<File>, pending: PendingFile, format: Format },
 }
 
 impl RowFile {
-    pub(super) fn create(target: &Target<'_>, schema: &Arc<Schema>) -> Result<Self> {
+    pub(crate) fn create(target: &Target<'_>, schema: &Arc<Schema>) -> Result<Self> {
         let Target { path, overwrite, .. } = *target;
         let format = target.format();
         if format == Format::Parquet {
@@ -92,7 +92,7 @@ impl RowFile {
     }
 
     /// Adds rows.
-    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         match self {
             RowFile::Parquet(table) => table.write(rows),
             RowFile::Text { file, pending, format } => (0..rows.num_rows())
@@ -102,7 +102,7 @@ impl RowFile {
     }
 
     /// Writes what is left, and puts the file in its place.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         match self {
             RowFile::Parquet(table) => table.finish(),
             RowFile::Text { mut file, pending, .. } => {

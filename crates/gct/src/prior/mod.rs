@@ -5,9 +5,9 @@
 //! authors' released code counts the same). Counts come from the training split alone: nothing in validation
 //! or test can change P.
 //!
-//! Such shares also count pairs that are together by chance. `alignment` has another way to fill P, which
-//! this project adds to the paper's: how well each cause explains an effect beside the other causes of the
-//! encounter.
+//! Such shares also count pairs that are together by chance. This project adds two other ways to fill P:
+//! `alignment`, how well each cause explains an effect beside the other causes of the encounter, and
+//! `association`, how much more often the two are together than by chance.
 //!
 //! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
 //! vocabulary.
@@ -29,6 +29,7 @@ use crate::split::{Split, SplitPart};
 use finder::Finder;
 
 mod alignment;
+mod association;
 mod file;
 mod finder;
 mod table;
@@ -307,6 +308,44 @@ impl Prior {
         share(self.treatment_lab.count(treatment, lab), self.codes.lab[lab as usize])
     }
 
+    /// How many standard deviations a diagnosis and a treatment, or a treatment and a lab, are together more
+    /// often than by chance: the signed root of the chi-squared statistic of the counts. 0 for other kinds.
+    pub fn association(&self, cause: (CodeKind, u32), effect: (CodeKind, u32)) -> f64 {
+        let Some(pairs) = self.pairs_of(cause.0, effect.0) else { return 0.0 };
+        let [of_cause, of_effect] = [cause, effect].map(|code| self.occurrences(code));
+        association::chi(pairs.count(cause.1, effect.1), of_cause, of_effect, self.encounters)
+    }
+
+    /// In how many training encounters a code is.
+    pub fn occurrences(&self, (kind, id): (CodeKind, u32)) -> u32 {
+        self.codes[kind][id as usize]
+    }
+
+    /// How many codes of a kind there are.
+    pub(crate) fn vocabulary_size(&self, kind: CodeKind) -> usize {
+        self.codes[kind].len()
+    }
+
+    /// How strongly a cause leads to an effect, where that was learned: see [`Cells::Explained`].
+    pub fn strength(&self, cause: (CodeKind, u32), effect: (CodeKind, u32)) -> Option<f32> {
+        let pairs = self.pairs_of(cause.0, effect.0)?;
+        pairs.index(cause.1, effect.1).and_then(|index| pairs.strengths.get(index).copied())
+    }
+
+    /// Whether strengths were learned.
+    pub fn has_strengths(&self) -> bool {
+        !self.diagnosis_treatment.strengths.is_empty()
+    }
+
+    /// The counts of pairs of these kinds, if they may be connected.
+    fn pairs_of(&self, cause: CodeKind, effect: CodeKind) -> Option<&PairCounts> {
+        match (cause, effect) {
+            (CodeKind::Diagnosis, CodeKind::Treatment) => Some(&self.diagnosis_treatment),
+            (CodeKind::Treatment, CodeKind::Lab) => Some(&self.treatment_lab),
+            (CodeKind::Diagnosis | CodeKind::Treatment | CodeKind::Context | CodeKind::Lab, _) => None,
+        }
+    }
+
     /// All conditional probabilities that are not zero: p(m|d), then p(d|m), then p(r|m), then p(m|r), each
     /// ordered by diagnosis or treatment first.
     pub fn conditionals(&self) -> impl Iterator<Item = Conditional> {
@@ -389,21 +428,27 @@ impl Prior {
         }
         for (first_cause, cause_kind, first_effect, effect_kind, pairs) in blocks {
             let effects = &encounter.codes[effect_kind];
-            if settings.cells == Cells::Posterior {
-                continue;
-            }
-            if settings.cells == Cells::Explained {
+            let shared = match settings.cells {
+                Cells::Conditional => None,
+                Cells::Explained => Some(alignment::explain as fn(&mut [f32])),
+                Cells::Association => Some(association::shares as fn(&mut [f32])),
+                Cells::Posterior => continue,
+            };
+            if let Some(share) = shared {
                 let hidden = settings.hidden.filter(|_| cause_kind == CodeKind::Diagnosis);
                 let causes = &encounter.codes[cause_kind];
                 for (j, &effect) in (first_effect..).zip(effects) {
                     let strength = |(position, &cause): (usize, &u32)| match hidden {
                         // Whoever is hidden explains nothing, so that the others show no trace of it.
                         Some(hidden) if hidden.position == position => 0.0,
+                        _ if settings.cells == Cells::Association => {
+                            self.association((cause_kind, cause), (effect_kind, effect)) as f32
+                        }
                         _ => pairs.index(cause, effect).map_or(0.0, |index| pairs.strengths[index]),
                     };
                     strengths.clear();
                     strengths.extend(causes.iter().enumerate().map(strength));
-                    alignment::explain(&mut strengths);
+                    share(&mut strengths);
                     for (i, &chance) in (first_cause..).zip(&strengths) {
                         matrix[i * len + j] = chance;
                         matrix[j * len + i] = chance;
@@ -509,16 +554,23 @@ impl PriorSettings {
                 return Err(Error::setting("prior.explainer", "this", allowed));
             }
         }
-        if self.file.is_some() && self.cells == Cells::Posterior {
-            let allowed = "conditional, because a file has counts, and causes are learned from encounters";
-            return Err(Error::setting("prior.cells", "posterior", allowed));
+        match (&self.file, self.cells) {
+            (None, _) | (Some(_), Cells::Conditional) => Ok(()),
+            (Some(_), Cells::Explained) => {
+                let allowed =
+                    "conditional, because a file has counts, and explanations are learned from encounters";
+                Err(Error::setting("prior.cells", "explained", allowed))
+            }
+            (Some(_), Cells::Posterior) => {
+                let allowed = "conditional, because a file has counts, and causes are learned from encounters";
+                Err(Error::setting("prior.cells", "posterior", allowed))
+            }
+            (Some(_), Cells::Association) => {
+                let allowed = "conditional, because chance depends on the number of all encounters, and a run \
+                               that takes its counts from a file does not keep that";
+                Err(Error::setting("prior.cells", "association", allowed))
+            }
         }
-        if self.file.is_some() && self.cells == Cells::Explained {
-            let allowed =
-                "conditional, because a file has counts, and explanations are learned from encounters";
-            return Err(Error::setting("prior.cells", "explained", allowed));
-        }
-        Ok(())
     }
 }
 
@@ -553,6 +605,10 @@ pub enum Cells {
     /// In both directions the chance that the cause led to the effect, given all of the encounter: see
     /// [`explainer`].
     Posterior,
+    /// In both directions the share that the cause has of the effect, by how much more often the two are
+    /// together in the training split than by chance, beside the other causes of the encounter and chance
+    /// itself. For real records, whose frequent codes are together with everything.
+    Association,
 }
 
 /// A hidden diagnosis.
@@ -652,6 +708,30 @@ mod tests {
                 [0.0, 1.0 / 1.5, 0.0, 0.5 / 1.5],
             ]
         );
+    }
+
+    #[test]
+    fn associated_causes_share_an_effect() {
+        // Ten encounters: diagnosis 0 in five, 1 in four, treatment 0 in four of those with 0, one with both.
+        let mut counter = Counter::new(PerKind { diagnosis: 2, treatment: 1, lab: 0, ..PerKind::default() });
+        for (diagnoses, treatment, times) in
+            [(&[0][..], true, 3), (&[0, 1], true, 1), (&[0], false, 1), (&[1], false, 3), (&[], false, 2)]
+        {
+            let treatments = if treatment { &[0][..] } else { &[] };
+            (0..times).for_each(|_| counter.add(&encounter(diagnoses, treatments, &[])));
+        }
+        let prior = counter.finish();
+        let of = |diagnosis| prior.association((CodeKind::Diagnosis, diagnosis), (CodeKind::Treatment, 0));
+        // sqrt(10) (10 x 4 - 5 x 4) / sqrt(5 x 4 x 5 x 6), and less than by chance of the other.
+        assert!((of(0) - 10f64.sqrt() * 20.0 / 600f64.sqrt()).abs() < 1e-12, "{}", of(0));
+        assert!((of(1) - 10f64.sqrt() * -6.0 / 24.0).abs() < 1e-12, "{}", of(1));
+        let settings = MatrixSettings { cells: Cells::Association, ..MatrixSettings::default() };
+        let matrix = rows(&prior.matrix(&encounter(&[0, 1], &[0], &[]), &settings), 4);
+        // Of the treatment diagnosis 0 has the share chi / (1 + chi); its row is scaled to sum to 1.
+        let share = (of(0) / (1.0 + of(0))) as f32;
+        assert!((matrix[3][1] - share / (share + 0.5)).abs() < 1e-6, "{matrix:?}");
+        assert!((matrix[1][3] - share / (share + 1.0)).abs() < 1e-6, "{matrix:?}");
+        assert_eq!((matrix[3][2], matrix[2][3]), (0.0, 0.0), "less often than by chance");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Conditional probabilities as a table that other programs can read, and that a training can start from.
 //!
 //! A row per ordered pair of codes that were seen together: both codes by kind, id and name, in how many
-//! encounters both occur (`count`), in how many the given one does (`given_count`), and the share of the two
-//! (`probability`). Reading goes by names, so that a table counted on one dataset serves another.
+//! encounters both occur (`count`), in how many the given one does (`given_count`), the share of the two
+//! (`probability`), how many encounters there are (`encounters`, which older tables do not have), and how
+//! much more often the two are together than by chance (`association`). Reading goes by names, so that a
+//! table counted on one dataset serves another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +14,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Conditional, Counter, PairCounter, Prior};
 use crate::dataset::{self, Table};
 use crate::error::{Error, Result};
 use crate::files::Overwrite;
-use crate::record::{CodeKind, PerKind, Vocabulary};
+use crate::record::{Code, CodeKind, PerKind, Vocabulary};
 
 /// The columns that are read. Ids and probabilities are not: they follow from the others.
 fn schema() -> Schema {
@@ -36,7 +38,8 @@ fn schema() -> Schema {
 
 impl Prior {
     /// Writes all conditional probabilities that are not zero, as Parquet: `given_kind`, `given_id`,
-    /// `given_code`, `kind`, `id`, `code`, `count`, `given_count`, `probability`.
+    /// `given_code`, `kind`, `id`, `code`, `count`, `given_count`, `probability`, `encounters`,
+    /// `association`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -55,8 +58,20 @@ impl Prior {
                 "probability",
                 Arc::new(Float64Array::from_iter_values(self.conditionals().map(|c| c.probability()))),
             ),
+            ("encounters", self.numbers(|_| u32::try_from(self.encounters).unwrap_or(u32::MAX))),
+            (
+                "association",
+                Arc::new(Float64Array::from_iter_values(self.conditionals().map(|c| self.chi_of(&c)))),
+            ),
         ];
         dataset::write_table(path, overwrite, columns)
+    }
+
+    /// The association of the two codes, whichever is given.
+    fn chi_of(&self, of: &Conditional) -> f64 {
+        let is_forward = of.given.0 < of.code.0;
+        let (cause, effect) = if is_forward { (of.given, of.code) } else { (of.code, of.given) };
+        self.association(cause, effect)
     }
 
     fn texts<'a>(&self, text: impl Fn(Conditional) -> &'a str) -> ArrayRef {
@@ -100,6 +115,33 @@ impl Prior {
     }
 }
 
+impl Prior {
+    /// The codes that are in what [`Prior::write`] wrote, by name, in the order in which they come.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn codes_in(path: &Path) -> Result<Vocabulary> {
+        let mut vocabulary = Vocabulary::default();
+        let mut known: PerKind<FxHashSet<String>> = PerKind::default();
+        for batch in Table::open(path.to_owned(), &schema(), None)?.batches()? {
+            let batch = batch?;
+            let column = |name: &str| batch.column_by_name(name).expect("the columns were checked");
+            for (kinds, codes) in [("given_kind", "given_code"), ("kind", "code")] {
+                let (kinds, codes) = (column(kinds).as_string::<i32>(), column(codes).as_string::<i32>());
+                for (name, code) in kinds.iter().flatten().zip(codes.iter().flatten()) {
+                    let Some(kind) = CodeKind::ALL.into_iter().find(|kind| kind.name() == name) else {
+                        continue;
+                    };
+                    if known[kind].insert(code.to_owned()) {
+                        vocabulary[kind].push(Code { code: code.to_owned(), description: None, count: 0 });
+                    }
+                }
+            }
+        }
+        Ok(vocabulary)
+    }
+}
+
 /// A row that breaks a rule, its column, and the rule.
 type Refusal = (usize, String, &'static str);
 
@@ -129,6 +171,11 @@ impl<'a> Reading<'a> {
         let (given_kinds, given_codes) = (texts("given_kind"), texts("given_code"));
         let (kinds, codes) = (texts("kind"), texts("code"));
         let (counts, given_counts) = (numbers("count"), numbers("given_count"));
+        let encounters = batch.column_by_name("encounters");
+        if let Some(all) = encounters.and_then(|all| all.as_primitive_opt::<UInt32Type>()) {
+            let of_batch = all.iter().flatten().map(u64::from);
+            self.counter.encounters = of_batch.fold(self.counter.encounters, u64::max);
+        }
         for row in 0..batch.num_rows() {
             let kind = |name: &str| CodeKind::ALL.into_iter().find(|kind| kind.name() == name);
             let expected = "expected diagnosis, treatment or lab";
@@ -196,7 +243,7 @@ impl<'a> Reading<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Code, Encounter};
+    use crate::record::Encounter;
 
     fn vocabulary(codes: [&[&str]; 3]) -> Vocabulary {
         let [diagnosis, treatment, lab] = codes.map(|codes| {
@@ -226,6 +273,9 @@ mod tests {
         let (same, unknown) = Prior::read(&path, &own).unwrap();
         assert_eq!(same.conditionals().collect::<Vec<_>>(), prior.conditionals().collect::<Vec<_>>());
         assert_eq!(unknown, 0);
+        let pair = ((CodeKind::Diagnosis, 0), (CodeKind::Treatment, 0));
+        assert_eq!(same.association(pair.0, pair.1), prior.association(pair.0, pair.1));
+        assert_ne!(same.association(pair.0, pair.1), 0.0);
         // Other ids, a code that the table does not have, and one that only the table has.
         let (other, unknown) = Prior::read(&path, &vocabulary([&["new", "b", "a"], &["y"], &["l"]])).unwrap();
         assert_eq!(other.treatment_given_diagnosis(0, 2), prior.treatment_given_diagnosis(1, 0));

@@ -9,7 +9,6 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::choice::{Candidate, Choice, Chosen, Reason};
-use super::links::Links;
 use super::timeline::{self, Visit, VisitEffect};
 use super::{CodeLink, LayerName, NamedCurves, Options, round};
 use crate::cells;
@@ -18,6 +17,7 @@ use crate::evaluate::{self, Inferred};
 use crate::graph::{self, Layer, LayerKind, NodePair, NodeRanges};
 use crate::infer::LOOKED_AT;
 use crate::job::Stop;
+use crate::links::Tally;
 use crate::metric::{Above, CurveTally};
 use crate::predict::{Attribution, Explainer, hidden_node};
 use crate::question::Answer;
@@ -86,7 +86,7 @@ pub(super) struct Gathering<'a> {
     layers: Vec<LayerName>,
     /// The curves of each kind of yes-or-no prediction.
     curves: Vec<(String, CurveTally)>,
-    links: Links,
+    links: Tally,
     encounters: u64,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Gathering<'a> {
             choice: Choice::new(options.encounters),
             layers: Vec::new(),
             curves: series.map(|name| (name, CurveTally::default())).collect(),
-            links: Links::default(),
+            links: Tally::default(),
             encounters: 0,
             explainer,
         }

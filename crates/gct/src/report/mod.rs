@@ -9,7 +9,6 @@ mod choice;
 mod codes;
 mod encounters;
 mod html;
-mod links;
 mod map;
 mod options;
 mod outcomes;
@@ -20,11 +19,11 @@ use std::time::SystemTime;
 use serde::Serialize;
 use toml::{Table, Value};
 
+pub use crate::links::CodeLink;
 use codes::{Codes, Told};
 use encounters::Gathering;
 pub use encounters::Row;
 pub use html::{Page, html, page};
-pub use links::CodeLink;
 pub use map::Map;
 pub use options::Options;
 

@@ -462,6 +462,11 @@ impl Run {
         &self.vocabulary
     }
 
+    /// The counts of its training split.
+    pub fn prior(&self) -> &Prior {
+        &self.prior
+    }
+
     /// The id of a code, if the model knows it.
     pub fn code_id(&self, kind: CodeKind, code: &str) -> Option<u32> {
         let ids = self.ids.get_or_init(|| {

@@ -99,8 +99,8 @@ proptest! {
         let diagnoses = probe.codes.diagnosis.len();
         let hide = |rule| (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });
         let hidings = [None, hide(HiddenRule::KeepVisitAndSelf), hide(HiddenRule::AllZero)];
-        let both = [Cells::Conditional, Cells::Explained].into_iter();
-        let all = both.flat_map(|cells| hidings.map(|hidden| (cells, hidden)));
+        let ways = [Cells::Conditional, Cells::Explained, Cells::Association].into_iter();
+        let all = ways.flat_map(|cells| hidings.map(|hidden| (cells, hidden)));
         for (cells, hidden) in all {
             let matrix = count(&codes, cells).matrix(&probe, &MatrixSettings { scalar, cells, hidden });
             for (i, row) in matrix.chunks(len).enumerate() {
@@ -126,11 +126,13 @@ proptest! {
         two in 0u32..5,
     ) {
         let treatment: Vec<u32> = treatment.into_iter().collect();
-        // Explained cells do not even need the visit and self cells: whoever is hidden explains nothing.
+        // Shared cells do not even need the visit and self cells: whoever is hidden explains nothing.
         for (cells, rule) in [
             (Cells::Conditional, HiddenRule::KeepVisitAndSelf),
             (Cells::Explained, HiddenRule::KeepVisitAndSelf),
             (Cells::Explained, HiddenRule::AllZero),
+            (Cells::Association, HiddenRule::KeepVisitAndSelf),
+            (Cells::Association, HiddenRule::AllZero),
         ] {
             let prior = count(&codes, cells);
             let hidden = Some(Hidden { position: 0, rule });

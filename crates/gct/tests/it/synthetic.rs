@@ -252,6 +252,8 @@ fn the_ceilings_stand_in_their_order() {
     // An independent implementation measured 0.740 / 0.972 for the pairwise chances and 0.297 / 0.864 for the
     // kinds.
     assert!((aucpr[2] - 0.740).abs() < 0.03 && (aucpr[0] - 0.297).abs() < 0.02, "{aucpr:?}");
+    let hidden = ceiling.masked_diagnosis.unwrap();
+    assert!(hidden.frequent < hidden.without_labs && hidden.without_labs < hidden.at_least, "{hidden:?}");
     let auroc = scores.map(|scores| scores.all_pairs.auroc.unwrap());
     assert!((auroc[2] - 0.972).abs() < 0.01 && (auroc[0] - 0.864).abs() < 0.02, "{auroc:?}");
 }

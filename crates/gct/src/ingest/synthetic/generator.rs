@@ -210,6 +210,21 @@ impl Generator {
         self.more_treatments[diagnosis as usize]
     }
 
+    /// a(d): the chance that one more diagnosis comes with it.
+    pub fn more_co_diagnoses(&self, diagnosis: u32) -> f64 {
+        self.more_co_diagnoses[diagnosis as usize]
+    }
+
+    /// p(D), all of it.
+    pub fn diagnosis_probabilities(&self, out: &mut Vec<f32>) {
+        *out = self.diagnosis.probabilities();
+    }
+
+    /// p(D|d), all of it.
+    pub fn co_diagnosis_probabilities(&self, diagnosis: u32, out: &mut Vec<f32>) {
+        self.co_diagnosis.probabilities(diagnosis.into(), out);
+    }
+
     /// c(m,d): the chance of one more lab.
     pub fn more_labs(&self, treatment: u32, diagnosis: u32) -> f64 {
         let mut rng = stream(self.settings.seed, Purpose::MoreLabs, self.lab_row(treatment, diagnosis));

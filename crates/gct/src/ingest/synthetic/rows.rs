@@ -50,6 +50,11 @@ impl Categorical {
         Categorical { total: blocks.iter().sum(), weights, blocks }
     }
 
+    /// The probabilities of all columns.
+    pub(super) fn probabilities(&self) -> Vec<f32> {
+        self.weights.iter().map(|weight| weight / self.total).collect()
+    }
+
     /// The probability of a column.
     #[cfg(test)]
     pub(super) fn probability(&self, column: u32) -> f64 {

@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::round;
+use super::Link;
 use crate::cells::is_told;
 use crate::graph::{Layer, LayerKind, NodeRanges};
 use crate::record::{CodeKind, Encounter, SubjectId};
 
-/// Links that are told.
+/// Links that a page tells.
 const TOLD: usize = 2000;
 
 /// What one code gives to another in the encounters that have both. What the other gives back is a link of
@@ -38,7 +38,7 @@ pub struct CodeLink {
 /// Sums over encounters, by cause and effect. The encounters of a subject are told one after the other, as a
 /// dataset has them; in format 1 it may not, and a subject who comes back counts as another one.
 #[derive(Default)]
-pub(super) struct Links {
+pub(crate) struct Tally {
     sums: FxHashMap<(u32, u32), Sum>,
     /// The subject of the last encounter, and its number.
     subject: Option<SubjectId>,
@@ -51,8 +51,8 @@ struct Sum {
     encounters: u32,
     known: u32,
     truly: u32,
-    /// What the cause gives to the effect, and the effect to the cause.
-    given: [Given; 2],
+    /// What the cause gives to the effect, the effect to the cause, and the mean of both.
+    given: [Given; 3],
     /// The squares of the numbers of encounters of subjects.
     squares: f64,
     subjects: u32,
@@ -74,13 +74,16 @@ struct Given {
 #[derive(Default)]
 struct OfSubject {
     encounters: f64,
-    given: [f64; 2],
+    given: [f64; 3],
 }
 
-impl Links {
+/// Which of what is given is the strength of a pair.
+pub(super) const BOTH_WAYS: usize = 2;
+
+impl Tally {
     /// Adds what a layer says of an encounter; `code` is the index of a code among all codes. A node that was
     /// hidden from the model is left out.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         encounter: &Encounter,
         hidden: Option<usize>,
@@ -104,6 +107,19 @@ impl Links {
         }
     }
 
+    /// All pairs of at least so many encounters, in no order; counts of true edges as in [`Tally::finish`].
+    /// `code` gives back the kind and id of a code by its index among all codes.
+    pub(super) fn pairs(
+        mut self,
+        min_support: u64,
+        min_cell: u64,
+        code: impl Fn(u32) -> (CodeKind, u32),
+    ) -> Vec<Link> {
+        self.sums.retain(|_, sum| u64::from(sum.encounters) >= min_support.max(min_cell).max(1));
+        self.sums.values_mut().for_each(Sum::end_subject);
+        self.sums.iter().map(|((c, e), sum)| sum.pair(code(*c), code(*e), min_cell)).collect()
+    }
+
     fn number_of(&mut self, subject: &SubjectId) -> u32 {
         if self.subject.as_ref() != Some(subject) {
             self.subject = Some(subject.clone());
@@ -114,7 +130,7 @@ impl Links {
 
     /// The links with the largest sums over all encounters. Pairs of fewer than `min_cell` encounters are
     /// left out, and a count below it is not told, nor one that leaves so few.
-    pub(super) fn finish(mut self, min_cell: u64) -> Vec<CodeLink> {
+    pub(crate) fn finish(mut self, min_cell: u64) -> Vec<CodeLink> {
         self.sums.retain(|_, sum| u64::from(sum.encounters) >= min_cell.max(1));
         self.sums.values_mut().for_each(Sum::end_subject);
         let ways = |(codes, sum)| [0, 1].map(|way: usize| (codes, sum, way));
@@ -127,17 +143,26 @@ impl Links {
     }
 }
 
-/// What node i gives to j, and j to i. A probability is counted once.
-fn either_way(layer: &Layer, nodes: usize, i: usize, j: usize) -> [f64; 2] {
+/// What node i gives to j, j to i, and the mean of both. A probability is the same both ways and counted
+/// once.
+pub(super) fn either_way(layer: &Layer, nodes: usize, i: usize, j: usize) -> [f64; 3] {
     let given = |from: usize, to: usize| f64::from(layer.matrix[from * nodes + to]);
     match layer.kind {
-        LayerKind::Probability => [given(i, j), 0.0],
-        LayerKind::Prior | LayerKind::Attention => [given(i, j), given(j, i)],
+        LayerKind::Probability => [given(i, j), 0.0, given(i, j)],
+        LayerKind::Prior | LayerKind::Attention => {
+            let [there, back] = [given(i, j), given(j, i)];
+            [there, back, (there + back) / 2.0]
+        }
     }
 }
 
+/// As many digits as a page shows.
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
 impl Sum {
-    fn add(&mut self, subject: u32, given: [f64; 2]) {
+    fn add(&mut self, subject: u32, given: [f64; 3]) {
         if self.last != subject {
             self.end_subject();
             self.last = subject;
@@ -172,6 +197,22 @@ impl Sum {
             mean: round(self.mean(&self.given[way])),
             low: interval.map(|ends| round(ends[0])),
             high: interval.map(|ends| round(ends[1])),
+            known: is_known.then_some(known),
+            truly: (known > 0 && is_known && is_told(truly, known, min_cell)).then_some(truly),
+        }
+    }
+
+    fn pair(&self, cause: (CodeKind, u32), effect: (CodeKind, u32), min_cell: u64) -> Link {
+        let [encounters, known, truly] = [self.encounters, self.known, self.truly].map(u64::from);
+        let is_known = is_told(known, encounters, min_cell);
+        Link {
+            cause,
+            effect,
+            strength: self.mean(&self.given[BOTH_WAYS]),
+            interval: self.interval(&self.given[BOTH_WAYS]),
+            forward: self.mean(&self.given[0]),
+            backward: Some(self.mean(&self.given[1])).filter(|_| self.given[1].sum > 0.0),
+            encounters,
             known: is_known.then_some(known),
             truly: (known > 0 && is_known && is_told(truly, known, min_cell)).then_some(truly),
         }
@@ -213,8 +254,8 @@ mod tests {
     }
 
     /// Links of encounters of these subjects in which the diagnosis gives so much to the first treatment.
-    fn links(of: &[(u32, f32)]) -> Links {
-        let mut links = Links::default();
+    fn links(of: &[(u32, f32)]) -> Tally {
+        let mut links = Tally::default();
         for (subject, given) in of {
             let mut layer = layer(0.125);
             layer.matrix[5 + 2] = *given;
@@ -231,8 +272,8 @@ mod tests {
     }
 
     /// Links of as many encounters, each of its own subject, as there are adjacencies; everything gives 0.5.
-    fn with_truth(adjacencies: &[Option<&[bool]>]) -> Links {
-        let mut links = Links::default();
+    fn with_truth(adjacencies: &[Option<&[bool]>]) -> Tally {
+        let mut links = Tally::default();
         for (subject, adjacency) in (0..).zip(adjacencies) {
             links.add(&encounter(subject), None, *adjacency, &layer(0.5), code);
         }
@@ -245,7 +286,7 @@ mod tests {
 
     #[test]
     fn sums_are_over_encounters_and_each_way_is_a_link() {
-        let mut links = Links::default();
+        let mut links = Tally::default();
         let mut layer = layer(0.125);
         layer.matrix[5 + 2] = 0.5;
         layer.matrix[2 * 5 + 1] = 0.25;
@@ -272,7 +313,7 @@ mod tests {
 
     #[test]
     fn probabilities_are_one_link_and_nothing_is_none() {
-        let mut links = Links::default();
+        let mut links = Tally::default();
         let mut layer = Layer { kind: LayerKind::Probability, ..layer(0.5) };
         (layer.matrix[3 * 5 + 4], layer.matrix[4 * 5 + 3]) = (0.0, 0.0);
         links.add(&encounter(0), None, None, &layer, code);
@@ -302,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_was_hidden_links_nothing() {
-        let mut links = Links::default();
+        let mut links = Tally::default();
         links.add(&encounter(0), Some(1), None, &layer(0.5), code);
         assert_eq!(from_to(&links.finish(0)), [(101, 205), (205, 101), (102, 205), (205, 102)]);
     }
