@@ -28,7 +28,7 @@ use crate::question::{Hide, Question};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::checkpoint::{self, Loaded, Losses, State};
 use crate::run::journal::Journal;
-use crate::run::{self, Best, ClassWeight, Entry, Hasher, Learned, Run, Settings};
+use crate::run::{self, Best, ClassWeight, Entry, Hasher, Init, InitEntry, Learned, Run, Settings};
 use crate::sample::Sample;
 use crate::split::{Split, SplitPart};
 
@@ -43,6 +43,8 @@ const PIECE: usize = 1 << 14;
 pub enum Event {
     /// So many encounters of the dataset have been read.
     Read(u64),
+    /// The first weights are those of another run.
+    Began(Box<InitEntry>),
     /// Training begins, or goes on.
     Started {
         /// After so many steps.
@@ -135,7 +137,8 @@ pub fn start(
     let columns = settings.task.columns(&dataset.manifest().labels)?;
     let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
     // Before anything is read: a model that does not go with its head or the data is refused.
-    let model = Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
+    let mut model =
+        Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
     if settings.task.reads_edges() && dataset.manifest().with_edges == 0 {
         return Err(settings.task.no_answers("the dataset"));
     }
@@ -145,6 +148,7 @@ pub fn start(
         counter: Counter::new(sizes).for_cells(settings.prior.cells),
         hasher: Hasher::new(&dataset.manifest().identity(), dataset),
         learned: Learned::default(),
+        init: Init::open(&settings, dataset)?,
     };
     let given = settings.prior.file.as_deref().map(|path| given_prior(path, dataset)).transpose()?;
     let data = Data::read(&settings, &columns, dataset, Some(&mut noted), job)?;
@@ -153,7 +157,10 @@ pub fn start(
         None => noted.counter.finish(),
     };
     let positives = data.positives(&settings)?;
-    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
+    let init = noted.init.map(|init| init.give(&mut model, &settings, dataset.vocabulary())).transpose()?;
+    init.iter().for_each(|init| job.tell(Event::Began(Box::new(init.clone()))));
+    let noted = (noted.learned, init);
+    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted)?;
     let moments = Moments::zeros(model.parameters().len());
     let begin = Loaded { model, moments, average: None, state: State::default() };
     Session::new(&run, &data, positives, begin, execution)?.train(execution.checkpoint_every, job)
@@ -187,7 +194,11 @@ pub fn resume(
     let settings = Settings { steps, ..run.settings().clone() };
     settings.check()?;
     let rows = run.embedding_rows();
-    let model = Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
+    let mut model =
+        Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
+    if !checkpoint::exists(folder)? {
+        begin_again(&run, &settings, dataset, &mut model)?;
+    }
     let loaded = checkpoint::load(&run, model)?;
     let state = &loaded.state;
     if steps < state.step {
@@ -205,6 +216,20 @@ pub fn resume(
         run.set_steps(steps)?;
     }
     Session::new(&run, &data, positives, loaded, execution)?.train(execution.checkpoint_every, job)
+}
+
+/// Gives a model the weights that a run began with, if it was killed before it kept them: before its first
+/// step.
+fn begin_again(run: &Run, settings: &Settings, dataset: &Dataset, model: &mut Model<f32>) -> Result<()> {
+    let (Some(init), Some(began)) = (Init::open(settings, dataset)?, &run.manifest().init) else {
+        return Ok(());
+    };
+    let found = init.give(model, settings, run.vocabulary())?;
+    if found.weights_sha256 == began.weights_sha256 {
+        return Ok(());
+    }
+    let problem = "it has other weights than when the training began".into();
+    Err(Error::CannotBeginWith { run: found.path, problem })
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
@@ -298,6 +323,7 @@ struct Noted {
     counter: Counter,
     hasher: Hasher,
     learned: Learned,
+    init: Option<Init>,
 }
 
 impl Noted {
@@ -308,6 +334,7 @@ impl Noted {
         if part != SplitPart::Test {
             self.learned.add(&self.hasher, encounter);
         }
+        self.init.iter_mut().for_each(|init| init.note(encounter, part));
     }
 }
 
@@ -341,6 +368,7 @@ impl Data {
                 noted.add(&encounter, part);
             }
             let side = match part {
+                SplitPart::Train if !split.is_in_share(&encounter, settings.train_share) => continue,
                 SplitPart::Train => &mut data.train,
                 SplitPart::Validation => &mut data.validation,
                 SplitPart::Test => continue,

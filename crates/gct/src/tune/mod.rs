@@ -447,7 +447,7 @@ impl Sitting<'_> {
                         behind.request();
                     }
                 }
-                Training::Read(_) => {}
+                Training::Read(_) | Training::Began(_) => {}
             }
             if behind.is_requested() || self.job.stop().is_requested() || self.effort.is_late() {
                 stop.request();

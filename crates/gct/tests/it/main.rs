@@ -8,6 +8,7 @@ mod context;
 mod dataset;
 mod fixture;
 mod history;
+mod init;
 mod memory;
 mod model;
 mod next_diagnoses;
