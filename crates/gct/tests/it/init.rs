@@ -31,6 +31,11 @@ fn noted(folder: &Path) -> InitEntry {
     Run::open(folder).unwrap().manifest().init.clone().unwrap()
 }
 
+/// Whether values are the same, but for a gradient's trace of a rate that is next to nothing in those that are 0.
+fn are_same(one: &[f32], other: &[f32]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() < 1e-20)
+}
+
 /// The values of a parameter.
 fn values<'a>(model: &'a Model<f32>, name: &str) -> &'a [f32] {
     let named = model.parameters().named().iter().find(|named| named.name == name).unwrap();
@@ -55,7 +60,7 @@ fn reversed(dataset: &Dataset, folder: &Path) -> Dataset {
     let labels = dataset.manifest().labels.clone();
     let turned = |encounter: Encounter| {
         let codes = PerKind::from_fn(|kind| {
-            let last = vocabulary[kind].len() as u32 - 1;
+            let last = (vocabulary[kind].len() as u32).saturating_sub(1);
             encounter.codes[kind].iter().map(|id| last - id).collect()
         });
         Encounter { codes: Encounter::new(codes).codes, edges: None, ..encounter }
@@ -79,7 +84,7 @@ fn the_same_question_begins_with_all_weights_and_another_with_all_but_the_head()
 
     let still = standing_still(settings("masked_code", "gct"));
     start(beginning(still, &first), &dataset, &same, None).unwrap();
-    assert_eq!(last(&same).weights().values(), best.weights().values());
+    assert!(are_same(last(&same).weights().values(), best.weights().values()));
     let entry = noted(&same);
     assert_eq!((entry.new, entry.test_encounters, entry.path), (vec![], Some(0), first.clone()));
     assert_eq!(entry.known, PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u64));
@@ -89,7 +94,7 @@ fn the_same_question_begins_with_all_weights_and_another_with_all_but_the_head()
     let began = last(&other);
     assert_eq!(noted(&other).new, ["head.weight", "head.bias"]);
     for name in names(&began).iter().filter(|name| !name.starts_with("head.")) {
-        assert_eq!(values(&began, name), values(&best, name), "{name}");
+        assert!(are_same(values(&began, name), values(&best, name)), "{name}");
     }
     // Of the same size, but of another question.
     let third = home.path().join("third");
