@@ -190,8 +190,8 @@ impl Words {
         Ok(alone.codes[kind].first().and_then(|id| ids.binary_search(id).ok()))
     }
 
-    /// Which code is hidden, of those that the run's question may hide. A code that is named by two kinds is the
-    /// first of them.
+    /// Which code is hidden, of those that the run's question may hide. A code that is named by two kinds is
+    /// the first of them.
     fn hide(&self, index: usize, wanted: Option<&str>, codes: &PerKind<Vec<u32>>) -> Result<Hide, Problem> {
         use gct::question::Question;
         let kinds: &[CodeKind] = match self.run.settings().task {
@@ -204,8 +204,8 @@ impl Words {
             Some(_) if !hides => Err(Problem::HidesNothing { index }),
             None if !hides => Ok(Hide::ByEncounter),
             _ if kinds.iter().all(|kind| codes[*kind].is_empty()) => Err(Problem::NothingToHide { index }),
-            // The encounter has no name, so what is hidden depends on how many codes there are, and on nothing
-            // else.
+            // The encounter has no name, so what is hidden depends on how many codes there are, and on
+            // nothing else.
             None => Ok(Hide::ByEncounter),
             Some(code) => {
                 let mut before = 0;

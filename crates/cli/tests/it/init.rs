@@ -1,4 +1,5 @@
-//! A run that begins with the weights of another, and the task that such runs learn: a hidden code of any kind.
+//! A run that begins with the weights of another, and the task that such runs learn: a hidden code of any
+//! kind.
 
 use std::fs;
 

@@ -21,7 +21,8 @@
 //! set.learning_rate = 0.001
 //! ```
 //!
-//! `set.init = "pretrained/{split}"` begins with the weights of a run, another one for each seed of the split.
+//! `set.init = "pretrained/{split}"` begins with the weights of a run, another one for each seed of the
+//! split.
 //!
 //! `include = "other.toml"` begins with everything that the other file says; its `settings` come first.
 //!

@@ -114,8 +114,9 @@ impl<T: Number> Frozen<T> {
     }
 
     /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, of
-    /// all codes of the hidden one's kind, or of an edge between nodes 0 and 1, 0 and 2, and so on, each pair once. Those of labels are calibrated, if
-    /// the run is. On one thread; only the rows that they depend on are computed.
+    /// all codes of the hidden one's kind, or of an edge between nodes 0 and 1, 0 and 2, and so on, each pair
+    /// once. Those of labels are calibrated, if the run is. On one thread; only the rows that they depend on
+    /// are computed.
     ///
     /// # Panics
     /// If a code should be guessed and none is hidden.

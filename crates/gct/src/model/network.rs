@@ -379,8 +379,8 @@ impl<T: Number> Activations<'_, T> {
         self.tape.data(&self.nodes.vectors.visits)
     }
 
-    /// The logits of labels or of hidden codes, row after row; `None` for edges, or if no code is hidden. Of a
-    /// code that may be of any kind they are those of all codes.
+    /// The logits of labels or of hidden codes, row after row; `None` for edges, or if no code is hidden. Of
+    /// a code that may be of any kind they are those of all codes.
     pub fn logits(&self) -> Option<&[T]> {
         self.logits.as_ref().map(|logits| self.tape.data(logits))
     }

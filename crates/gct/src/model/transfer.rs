@@ -6,9 +6,9 @@ use super::Model;
 const EMBEDDING: &str = "embedding";
 
 impl Model<f32> {
-    /// Takes weights of another model of the same width: of the embedding each row whose row in the other one is
-    /// known, and every other parameter that has the same name and shape there and may be taken. The rest stays
-    /// as it is; the names of parameters that stay are returned.
+    /// Takes weights of another model of the same width: of the embedding each row whose row in the other one
+    /// is known, and every other parameter that has the same name and shape there and may be taken. The rest
+    /// stays as it is; the names of parameters that stay are returned.
     pub(crate) fn take(
         &mut self,
         other: &Model<f32>,

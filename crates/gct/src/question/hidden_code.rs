@@ -1,9 +1,9 @@
 //! Which code is hidden, of any kind but context: as with a hidden diagnosis, but the code may be a treatment
 //! or a lab too. Models learn such things without a label, so it is what to begin with where labels are few.
 //!
-//! The head has a logit for each diagnosis, treatment and lab of the vocabulary, and learns cross entropy over
-//! all of them. The kind of the hidden code is known when the question is asked: answers are over the codes of
-//! that kind, which are the learned probabilities given the kind.
+//! The head has a logit for each diagnosis, treatment and lab of the vocabulary, and learns cross entropy
+//! over all of them. The kind of the hidden code is known when the question is asked: answers are over the
+//! codes of that kind, which are the learned probabilities given the kind.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,7 +63,8 @@ pub(super) fn of_kind(rows: EmbeddingRows, example: &Example) -> Range<usize> {
     }
 }
 
-/// The sum of cross entropies of the hidden codes over all codes; `share` is what each counts in the gradient.
+/// The sum of cross entropies of the hidden codes over all codes; `share` is what each counts in the
+/// gradient.
 pub(super) fn batch_loss<E: Engine>(
     engine: &mut E,
     logits: &E::Matrix,

@@ -27,8 +27,8 @@ pub enum Hide {
     ByEncounter,
     /// Another one for each key.
     ByKey(u64),
-    /// The one at this position among those of the encounter: its diagnoses or, where a code of any kind may be
-    /// hidden, its diagnoses, treatments and labs, one after the other.
+    /// The one at this position among those of the encounter: its diagnoses or, where a code of any kind may
+    /// be hidden, its diagnoses, treatments and labs, one after the other.
     Position(usize),
 }
 

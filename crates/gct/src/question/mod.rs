@@ -590,7 +590,7 @@ impl FromStr for Question {
             GRAPH_RECONSTRUCTION => Question::Edges,
             labels::DIAGNOSIS_TREATMENT => Question::Labels(Labels::DiagnosisTreatment),
             MASKED_DIAGNOSIS => Question::HiddenDiagnosis,
-            Question::MASKED_CODE => Question::HiddenCode,
+            hidden_code::MASKED_CODE => Question::HiddenCode,
             labels::READMISSION => Question::Labels(Labels::Readmission),
             labels::MORTALITY => Question::Labels(Labels::Mortality),
             next_diagnoses::NEXT_DIAGNOSES => Question::NextDiagnoses(Next::All),

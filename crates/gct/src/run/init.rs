@@ -1,9 +1,9 @@
 //! The run whose weights a training begins with: what is taken of it, and what is noted of it.
 //!
 //! Of parameters those with the same name and shape are taken. Rows of the embedding belong to codes: with
-//! another vocabulary each row is taken by the kind and the name of its code, and a code that the other run does
-//! not know keeps its random row. The head is taken if the question is the same, unless it has an output for
-//! each code and the codes are others.
+//! another vocabulary each row is taken by the kind and the name of its code, and a code that the other run
+//! does not know keeps its random row. The head is taken if the question is the same, unless it has an output
+//! for each code and the codes are others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,8 @@ pub struct InitEntry {
     pub known: PerKind<u64>,
     /// The parameters that were not taken of it and began at random.
     pub new: Vec<String>,
-    /// How many encounters of the new run's test split it had learned from; unknown of runs of older programs.
+    /// How many encounters of the new run's test split it had learned from; unknown of runs of older
+    /// programs.
     pub test_encounters: Option<u64>,
 }
 

@@ -46,8 +46,8 @@ pub struct Settings {
     /// What a positive of each label counts in the loss, beside 1 for a negative.
     #[serde(default)]
     pub class_weight: ClassWeight,
-    /// The share of the training split that is learned from, by a hash of the subject: what is in a share is in
-    /// every larger one. P counts all of the split.
+    /// The share of the training split that is learned from, by a hash of the subject: what is in a share is
+    /// in every larger one. P counts all of the split.
     #[serde(default = "all")]
     pub train_share: f64,
     /// The folder of a run whose weights the first ones are; random if there is none.

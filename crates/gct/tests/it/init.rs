@@ -31,7 +31,8 @@ fn noted(folder: &Path) -> InitEntry {
     Run::open(folder).unwrap().manifest().init.clone().unwrap()
 }
 
-/// Whether values are the same, but for a gradient's trace of a rate that is next to nothing in those that are 0.
+/// Whether values are the same, but for a gradient's trace of a rate that is next to nothing in those that
+/// are 0.
 fn are_same(one: &[f32], other: &[f32]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() < 1e-20)
 }

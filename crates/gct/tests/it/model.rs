@@ -39,8 +39,8 @@ fn examples_with(rows: EmbeddingRows, encounters: &[Encounter], hide: bool) -> V
     examples_hiding(rows, encounters, |_| hide.then_some(CodeKind::Diagnosis))
 }
 
-/// The encounters as examples of a head, with what it asks for hidden: a code of each kind in turn, if it may be
-/// of any.
+/// The encounters as examples of a head, with what it asks for hidden: a code of each kind in turn, if it may
+/// be of any.
 fn examples_of(head: &HeadConfig, rows: EmbeddingRows, encounters: &[Encounter]) -> Vec<Example> {
     let examples = examples_hiding(rows, encounters, |number| match head {
         HeadConfig::HiddenDiagnosis => Some(CodeKind::Diagnosis),

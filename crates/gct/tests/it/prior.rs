@@ -97,7 +97,8 @@ proptest! {
         let nodes = NodeRanges::of(&probe);
         let len = nodes.len();
         let diagnoses = probe.codes.diagnosis.len();
-        let hide = |rule| (diagnoses > 0).then(|| Hidden { kind: CodeKind::Diagnosis, position: hide.index(diagnoses), rule });
+        let kind = CodeKind::Diagnosis;
+        let hide = |rule| (diagnoses > 0).then(|| Hidden { kind, position: hide.index(diagnoses), rule });
         let hidings = [None, hide(HiddenRule::KeepVisitAndSelf), hide(HiddenRule::AllZero)];
         let both = [Cells::Conditional, Cells::Explained].into_iter();
         let all = both.flat_map(|cells| hidings.map(|hidden| (cells, hidden)));
@@ -159,8 +160,8 @@ proptest! {
                 let hidden = Some(Hidden { kind, position: 0, rule: HiddenRule::default() });
                 let settings = MatrixSettings { cells, hidden, ..MatrixSettings::default() };
                 let matrix = |hidden: u32| {
-                    let mut codes =
-                        PerKind { diagnosis: vec![0, 1], treatment: vec![5], lab: vec![4], ..PerKind::default() };
+                    let (treatment, lab) = (vec![5], vec![4]);
+                    let mut codes = PerKind { diagnosis: vec![0, 1], treatment, lab, ..PerKind::default() };
                     codes[kind].insert(0, hidden);
                     prior.matrix(&encounter(0, codes), &settings)
                 };
