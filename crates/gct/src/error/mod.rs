@@ -663,7 +663,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.split(' ').count() >= 3 && !message.contains('\n'), "{message}");
         }
-        assert_eq!(errors.len(), 51, "one of each");
+        assert_eq!(errors.len(), 53, "one of each");
     }
 
     #[test]
