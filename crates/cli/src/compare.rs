@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let which = arguments.split.map_or_else(|| Which::default_for(run, dataset), WhichName::which);
     let usual = match run.settings().task {
         Question::Edges | Question::NextDiagnoses(_) => REPLICATES_OF_PAIRS,
-        Question::Labels(_) | Question::HiddenDiagnosis => REPLICATES,
+        Question::Labels(_) | Question::HiddenDiagnosis | Question::HiddenCode => REPLICATES,
     };
     let bootstrap = Bootstrap { replicates: arguments.bootstrap.unwrap_or(usual), seed: 0 };
     let total = contenders.iter().map(|one| selection::estimate(one.run, one.dataset, which)).sum();

@@ -177,7 +177,10 @@ fn telling(run: &Run, dataset: &Dataset) -> Result<Option<EncounterId>> {
             let is_true = labels.iter().zip(chances).filter(|(label, _)| **label == Some(true));
             is_true.map(|(_, chance)| *chance).max_by(f64::total_cmp)
         }
-        Prediction::Edges(_) | Prediction::HiddenDiagnosis { .. } | Prediction::NextDiagnoses { .. } => None,
+        Prediction::Edges(_)
+        | Prediction::HiddenDiagnosis { .. }
+        | Prediction::HiddenCode { .. }
+        | Prediction::NextDiagnoses { .. } => None,
     };
     let predictions = run.predict(&test)?;
     let sure = test.iter().zip(&predictions);
@@ -287,7 +290,9 @@ fn train(
 /// How many steps a training has: labels are learned sooner than edges.
 fn steps(arguments: &Arguments, question: &Question) -> u64 {
     match question {
-        Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => arguments.steps,
+        Question::Edges | Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => {
+            arguments.steps
+        }
         Question::Labels(_) => arguments.steps.div_ceil(2),
     }
 }
@@ -329,7 +334,7 @@ impl Display {
 
     fn show(&mut self, event: &Event) {
         match event {
-            Event::Read(_) | Event::Drawn(_) => {}
+            Event::Read(_) | Event::Began(_) | Event::Drawn(_) => {}
             Event::Started { step, .. } => {
                 self.last = None;
                 self.bar.set_position(self.done + step);

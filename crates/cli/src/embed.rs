@@ -21,7 +21,7 @@ use crate::terminal::{self, counted, refusal, visible};
   gct embed runs/history --what subjects --out subjects.parquet   a vector per patient, at the last visit
   gct embed runs/gct --data new.csv --out new.csv   new encounters, as for `gct predict`; - for standard input
 
-A run of masked_diagnosis embeds each encounter with one diagnosis hidden, as in training.")]
+A run of masked_diagnosis or masked_code embeds each encounter with one code hidden, as in training.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: SelectionArguments,

@@ -114,7 +114,9 @@ impl Arguments {
     fn check(&self, question: &Question) -> Result<()> {
         let has_cells = match question {
             Question::NextDiagnoses(_) => true,
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => !self.by.is_empty(),
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis | Question::HiddenCode => {
+                !self.by.is_empty()
+            }
         };
         if self.min_cell.is_some() && !has_cells {
             return Err(refusal(
@@ -129,7 +131,13 @@ impl Arguments {
         ];
         match (question, flags.into_iter().find(|(_, is_given)| *is_given)) {
             (Question::Labels(_), _) | (_, None) => Ok(()),
-            (Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_), Some((flag, _))) => {
+            (
+                Question::Edges
+                | Question::HiddenDiagnosis
+                | Question::HiddenCode
+                | Question::NextDiagnoses(_),
+                Some((flag, _)),
+            ) => {
                 let problem = format!("{flag} is for labels, and this run predicts {}", question.in_words());
                 Err(refusal(problem, "leave it out"))
             }
@@ -201,6 +209,7 @@ fn counts(question: &Question, counts: &Counts) -> String {
         Question::Edges => ("pairs of nodes", "are connected"),
         Question::Labels(_) => ("labels", "are positive"),
         Question::HiddenDiagnosis => ("hidden diagnoses", ""),
+        Question::HiddenCode => ("hidden codes", ""),
         Question::NextDiagnoses(_) => ("diagnoses of next visits", "are there"),
     };
     let Counts { predictions, subjects, positives, prevalence } = *counts;

@@ -35,6 +35,7 @@ subject follow each other, the oldest first. docs/runs.md says more.
 Every row has subject_id, encounter_id and prediction_time, and
   for labels                label, boolean_value, predicted_boolean_value, predicted_boolean_probability
   for masked_diagnosis      hidden_diagnosis, rank, predicted_diagnosis, probability
+  for masked_code           hidden_kind, hidden_code, rank, predicted_code, probability
   for next_diagnoses        rank, predicted_diagnosis, probability, boolean_value
   for graph_reconstruction  cause_kind, cause, effect_kind, effect, boolean_value, probability
 
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,
 
-    /// For masked_diagnosis and next_diagnoses: how many diagnoses to predict [default: 10]
+    /// For masked_diagnosis, masked_code and next_diagnoses: how many codes to predict [default: 10]
     #[arg(long, value_name = "K")]
     top: Option<usize>,
 
@@ -88,7 +89,11 @@ impl Arguments {
         for (flag, is_given, of) in [
             ("threshold", threshold.is_some(), &["labels"][..]),
             ("meds", meds, &["labels"]),
-            ("top", top.is_some(), &["masked_diagnosis", "next_diagnoses", "next_diagnoses:new"]),
+            (
+                "top",
+                top.is_some(),
+                &["masked_diagnosis", "masked_code", "next_diagnoses", "next_diagnoses:new"],
+            ),
             ("min-probability", min_probability.is_some(), &["graph_reconstruction"]),
         ] {
             if is_given && !of.contains(&question.kind()) {

@@ -30,7 +30,8 @@ pub(crate) fn training(
     };
     let task = task.map(|task| task_of(task, data)).transpose()?.map(|task| task.to_string());
     let Some(task) = given("task", task, &["task"])? else {
-        let tasks = [&Question::NAMES[..], &Question::NEXT_NAMES].concat().join(", ");
+        let tasks =
+            [&Question::NAMES[..], &[Question::MASKED_CODE], &Question::NEXT_NAMES].concat().join(", ");
         let hint = format!("give one of {tasks}, label:NAME, labels:NAME,NAME");
         return Err(refusal("--task is missing", hint));
     };

@@ -12,7 +12,8 @@ use gct::history::Aggregator;
 use gct::job::Job;
 use gct::model::Config;
 use gct::question::Question;
-use gct::run::{Entry, Run, Settings};
+use gct::record::{CodeKind, PerKind};
+use gct::run::{Entry, InitEntry, Run, Settings};
 use gct::train::{self, Event, Execution, HistoryCounts, Outcome};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -33,13 +34,15 @@ use crate::terminal::{self, count, counted, refusal, score, visible};
   gct train --data hospital --task readmission --history gru --out runs/h   with earlier visits
   gct train --data hospital --task next_diagnoses --history gru --out runs/n   diagnoses of the next visit
   gct train --data small --task readmission --prior large.parquet --out runs/p   P of a larger dataset
+  gct train --data hospital --task masked_code --out runs/pretrained
+  gct train --data hospital --task readmission --init runs/pretrained --out runs/r   from its weights
   gct train --out runs/gct --resume                 after a crash, a kill or Ctrl-C
   gct train --out runs/gct --resume --steps 40000   for more steps than before
   gct train --show-config                           the paper's hyperparameters
   gct train --show-config --task masked_diagnosis --model gct
 
-Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, next_diagnoses,
-  next_diagnoses:new, label:NAME, labels:NAME,NAME
+Tasks: graph_reconstruction, diagnosis_treatment, masked_diagnosis, readmission, mortality, masked_code,
+  next_diagnoses, next_diagnoses:new, label:NAME, labels:NAME,NAME
 Models: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime, logistic")]
 pub(crate) struct Arguments {
     /// The dataset folder
@@ -80,6 +83,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     prior: Option<PathBuf>,
 
+    /// A finished run of the same model and width whose weights to begin with; codes are recognised by their
+    /// names
+    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
+    init: Option<PathBuf>,
+
     /// Resume the run if it exists
     #[arg(long, conflicts_with = "show_config")]
     resume: bool,
@@ -107,12 +115,14 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     };
     display.finish();
     let outcome = outcome?;
-    let settings = Run::open(out)?.settings().clone();
+    let run = Run::open(out)?;
+    let settings = run.settings().clone();
     if arguments.json {
         return Ok(terminal::print_json(&json!({
             "run": out,
             "task": settings.task.to_string(),
             "model": settings.model.name(),
+            "init": run.manifest().init,
             "steps": outcome.step,
             "ended_early": outcome.early,
             "metric": settings.task.chosen_by(),
@@ -211,6 +221,7 @@ fn settings(arguments: &Arguments, dataset: Option<&Dataset>) -> Result<Settings
     settings.seed = arguments.seed.unwrap_or(settings.seed);
     settings.split.seed = arguments.split_seed.unwrap_or(settings.split.seed);
     settings.prior.file = arguments.prior.clone().or(settings.prior.file);
+    settings.init = arguments.init.clone().or(settings.init);
     settings.history.aggregator = aggregator(arguments)?.unwrap_or(settings.history.aggregator);
     settings.check()?;
     Ok(settings)
@@ -223,11 +234,12 @@ fn aggregator(arguments: &Arguments) -> gct::Result<Option<Aggregator>> {
 
 /// Whether one training is meant: there is a task, or something that makes no sense without one.
 fn is_of_one(arguments: &Arguments) -> bool {
-    let Arguments { task, model, steps, seed, split_seed, prior, history, settings, .. } = arguments;
+    let Arguments { task, model, steps, seed, split_seed, prior, init, history, settings, .. } = arguments;
     let numbers = [steps, seed, split_seed].iter().any(|number| number.is_some());
     task.is_some()
         || model.is_some()
         || prior.is_some()
+        || init.is_some()
         || history.is_some()
         || numbers
         || settings.is_given()
@@ -283,11 +295,40 @@ fn history_line(HistoryCounts { seen, cut }: HistoryCounts, encounters: usize) -
     format!("each sees {mean:.2} earlier encounters in the mean{cut}")
 }
 
+/// What a training began with, in words: the run, the codes that it knows, and the parameters that it lacks.
+fn began_lines(init: &InitEntry, codes: PerKind<u64>) -> Vec<String> {
+    let of_kind = |kind: CodeKind| {
+        let (known, all) = (init.known[kind], codes[kind]);
+        let new = if known < all { format!(", {} new", count(all - known)) } else { String::new() };
+        let plural = match kind {
+            CodeKind::Context => "names of context",
+            CodeKind::Diagnosis => "diagnoses",
+            CodeKind::Treatment => "treatments",
+            CodeKind::Lab => "labs",
+        };
+        (all > 0).then(|| format!("{} of {} {plural} known to the run{new}", count(known), count(all)))
+    };
+    let run =
+        format!("begins with the weights of {} ({})", visible(init.path.display()), visible(&init.task));
+    let mut lines = vec![run];
+    lines.extend(CodeKind::ALL.into_iter().filter_map(of_kind));
+    if !init.new.is_empty() {
+        lines.push(format!("begins at random: {}", init.new.join(", ")));
+    }
+    if let Some(encounters) = init.test_encounters.filter(|encounters| *encounters > 0) {
+        let encounters = counted(encounters, "encounter", "encounters");
+        lines.push(format!("the run learned from {encounters} of the test split: split as it did"));
+    }
+    lines
+}
+
 /// How a training is shown: a bar if somebody is looking, else a line now and then.
 pub(crate) struct Display {
     bar: ProgressBar,
     quiet: bool,
     lines: bool,
+    /// How many codes the dataset has.
+    codes: PerKind<u64>,
     metric: &'static str,
     loss: Option<f64>,
     last: Option<f64>,
@@ -298,13 +339,23 @@ impl Display {
     pub(crate) fn new(quiet: bool) -> Self {
         let lines = !quiet && !io::stderr().is_terminal();
         let bar = ProgressBar::hidden();
-        Display { bar, quiet, lines, metric: "", loss: None, last: None, best: None }
+        Display {
+            bar,
+            quiet,
+            lines,
+            codes: PerKind::default(),
+            metric: "",
+            loss: None,
+            last: None,
+            best: None,
+        }
     }
 
     /// Forgets the training before.
     pub(crate) fn begin(&mut self, dataset: &Dataset, settings: &Settings) {
         *self = Display {
             bar: terminal::progress(dataset.manifest().encounters, "reading encounters", self.quiet),
+            codes: PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u64),
             metric: settings.task.chosen_by(),
             ..Display::new(self.quiet)
         };
@@ -320,6 +371,7 @@ impl Display {
                 }
                 self.bar.set_position(progress.sweep as u64);
             }
+            Event::Began(init) => began_lines(init, self.codes).iter().for_each(|line| self.line(line)),
             Event::Started { step, steps, batch, train, validation, left_out, history } => {
                 self.finish();
                 self.bar = terminal::training(*steps, *batch, self.quiet);

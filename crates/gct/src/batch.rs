@@ -105,13 +105,14 @@ impl Encoding<'_> {
         if let Some(bag) = sample.bag() {
             return Example::of(self.visit(&bag, None, false)).with_labels(labels);
         }
-        let mut visit = |encounter: &Encounter, hidden: Option<usize>| match (hidden, sample.has_history()) {
-            (None, true) => {
-                let visit = || Arc::new(self.visit(encounter, None, sample.was_counted()));
-                Arc::clone(shared.entry(std::ptr::from_ref(encounter)).or_insert_with(visit))
-            }
-            _ => Arc::new(self.visit(encounter, hidden, sample.was_counted())),
-        };
+        let mut visit =
+            |encounter: &Encounter, hidden: Option<(CodeKind, usize)>| match (hidden, sample.has_history()) {
+                (None, true) => {
+                    let visit = || Arc::new(self.visit(encounter, None, sample.was_counted()));
+                    Arc::clone(shared.entry(std::ptr::from_ref(encounter)).or_insert_with(visit))
+                }
+                _ => Arc::new(self.visit(encounter, hidden, sample.was_counted())),
+            };
         let own = visit(sample.encounter(), sample.hidden_position());
         let mut steps = Vec::new();
         if sample.has_history() {
@@ -127,12 +128,14 @@ impl Encoding<'_> {
         Example { visit: own, labels, steps }
     }
 
-    /// An encounter in numbers, with the diagnosis at a position hidden; whether it was counted in what was
-    /// learned by counting.
-    fn visit(&self, encounter: &Encounter, hidden: Option<usize>, counted: bool) -> Visit {
+    /// An encounter in numbers, with the code of a kind at a position hidden; whether it was counted in what
+    /// was learned by counting.
+    fn visit(&self, encounter: &Encounter, hidden: Option<(CodeKind, usize)>, counted: bool) -> Visit {
+        let diagnosis = hidden.filter(|(kind, _)| *kind == CodeKind::Diagnosis).map(|(_, position)| position);
         let explained =
-            self.prior.account().map(|account| self.explained(account, encounter, hidden, counted));
-        let hidden = hidden.map(|position| Hidden { position, rule: self.settings.hidden });
+            self.prior.account().map(|account| self.explained(account, encounter, diagnosis, counted));
+        let rule = self.settings.hidden;
+        let hidden = hidden.map(|(kind, position)| Hidden { kind, position, rule });
         let settings = MatrixSettings { scalar: self.settings.scalar, cells: self.settings.cells, hidden };
         let links = explained.as_ref().map(|explained| &explained.links);
         let matrix = self.prior.matrix_of(encounter, &settings, links);
@@ -171,7 +174,7 @@ pub struct Visit {
     pub ids: Vec<u32>,
     /// The true edges, each once, the visit's included; `None` where they are not known.
     pub edges: Option<Vec<(u32, u32)>>,
-    /// A hidden diagnosis: its node, and its id.
+    /// A hidden code: its node, and its id.
     pub hidden: Option<(usize, u32)>,
     /// The pairs that M allows.
     pub allowed: Pairs,
@@ -231,9 +234,9 @@ impl Visit {
         let ranges = NodeRanges::of(encounter);
         let mut ids = rows.of(encounter);
         let hidden = settings.hidden.map(|hidden| {
-            let node = ranges.range(CodeKind::Diagnosis).start + hidden.position;
+            let node = ranges.range(hidden.kind).start + hidden.position;
             ids[node] = rows.hidden();
-            (node, encounter.codes.diagnosis[hidden.position])
+            (node, encounter.codes[hidden.kind][hidden.position])
         });
         let edges = graph::edges(encounter)
             .map(|edges| edges.map(|(cause, effect)| (cause as u32, effect as u32)).collect());

@@ -109,7 +109,7 @@ fn labels(run: &Run) -> Result<Vec<String>> {
     let task = &run.settings().task;
     match task {
         Question::Labels(_) => Ok(task.labels()),
-        Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {
+        Question::Edges | Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => {
             Err(Error::CannotCalibrate {
                 what: format!("the task `{task}`"),
                 problem: "only the probabilities of labels are, each by a map of its own".into(),

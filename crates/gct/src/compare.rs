@@ -308,6 +308,12 @@ impl<'a> Asking<'a> {
                 encounters.hash.update(run.vocabulary().diagnosis[hidden as usize].code.as_bytes());
                 tally.add(sample, logits);
             }
+            Question::HiddenCode => {
+                let (kind, id) = sample.hidden_code().expect("a code is hidden to be guessed");
+                encounters.hash.update(kind.name());
+                encounters.hash.update(run.vocabulary()[kind][id as usize].code.as_bytes());
+                tally.add(sample, logits);
+            }
             Question::NextDiagnoses(next) => {
                 for id in next.truth(sample).into_iter().flatten() {
                     encounters.hash.update(run.vocabulary().diagnosis[id as usize].code.as_bytes());

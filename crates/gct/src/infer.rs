@@ -390,7 +390,7 @@ impl<'a> Predictor<'a> {
     /// How many samples to ask about at a time: fewer where an answer has a number for each of many
     /// diagnoses.
     pub(crate) fn at_once(&self) -> usize {
-        let numbers = self.question.answer_len(self.encoding.rows.codes(CodeKind::Diagnosis));
+        let numbers = self.question.answer_len(self.encoding.rows);
         (NUMBERS / numbers.max(1)).clamp(LOOKED_AT, ROUND)
     }
 

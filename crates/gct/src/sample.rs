@@ -16,7 +16,7 @@ pub struct Sample<'a> {
     /// been recorded.
     edited: Option<(&'a Encounter, Option<&'a Encounter>)>,
     window: Option<Window>,
-    hidden: Option<usize>,
+    hidden: Option<(CodeKind, usize)>,
     next: Option<&'a Encounter>,
     counted: bool,
 }
@@ -161,8 +161,16 @@ impl<'a> Sample<'a> {
     /// # Panics
     /// If there is no such diagnosis.
     pub fn hiding(self, position: usize) -> Self {
-        assert!(position < self.encounter.codes.diagnosis.len(), "a diagnosis that is there is hidden");
-        Sample { hidden: Some(position), ..self }
+        self.hiding_code(CodeKind::Diagnosis, position)
+    }
+
+    /// The same with the code of a kind at this position of the encounter hidden from the model.
+    ///
+    /// # Panics
+    /// If there is no such code.
+    pub fn hiding_code(self, kind: CodeKind, position: usize) -> Self {
+        assert!(position < self.encounter.codes[kind].len(), "a {} that is there is hidden", kind.name());
+        Sample { hidden: Some((kind, position)), ..self }
     }
 
     /// The encounter that the question is about.
@@ -238,14 +246,19 @@ impl<'a> Sample<'a> {
         self.encounter.prediction_time.or(self.encounter.start)
     }
 
-    /// The position of the hidden diagnosis among those of the encounter.
-    pub fn hidden_position(&self) -> Option<usize> {
+    /// The kind of the hidden code, and its position among those of the encounter.
+    pub fn hidden_position(&self) -> Option<(CodeKind, usize)> {
         self.hidden
     }
 
-    /// The id of the hidden diagnosis.
+    /// The kind of the hidden code, and its id.
+    pub fn hidden_code(&self) -> Option<(CodeKind, u32)> {
+        self.hidden.map(|(kind, position)| (kind, self.encounter.codes[kind][position]))
+    }
+
+    /// The id of the hidden code, if it is a diagnosis.
     pub fn hidden_diagnosis(&self) -> Option<u32> {
-        self.hidden.map(|position| self.encounter.codes.diagnosis[position])
+        self.hidden_code().and_then(|(kind, id)| (kind == CodeKind::Diagnosis).then_some(id))
     }
 }
 

@@ -7,6 +7,9 @@
 //! digest = hashlib.sha256(f"gct-split-1\0{seed}\0{id}".encode()).digest()
 //! u = int.from_bytes(digest[:8], "big") / 2**64      # train: u < 0.8, validation: u < 0.9, test: the rest
 //! ```
+//!
+//! A share of a part, to learn from fewer, is by another hash of the same identifiers: those are in it whose
+//! `u` of `f"gct-share-1\0{seed}\0{id}"` is below the share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -169,6 +172,14 @@ impl Split {
         &self.settings
     }
 
+    /// Whether an encounter is in a share of its part. What is in a share is in every larger one.
+    pub fn is_in_share(&self, encounter: &Encounter, share: f64) -> bool {
+        let id = self.id(encounter.subject.as_str(), encounter.id.as_str());
+        let hash = digest(&format!("gct-share-1\0{}\0{id}", self.settings.seed));
+        // The largest hash is 1 as a number, and all of them are in a share of 1.
+        share >= 1.0 || (hash as f64 / 2f64.powi(64)) < share
+    }
+
     /// Where an encounter belongs.
     pub fn part(&self, encounter: &Encounter) -> SplitPart {
         self.part_of(encounter.part, encounter.subject.as_str(), encounter.id.as_str())
@@ -215,16 +226,24 @@ impl Split {
     }
 
     fn hash(&self, subject: &str, encounter: &str) -> u64 {
-        let id = match self.settings.by {
+        hash(self.settings.seed, self.id(subject, encounter))
+    }
+
+    /// The identifier that decides.
+    fn id<'a>(&self, subject: &'a str, encounter: &'a str) -> &'a str {
+        match self.settings.by {
             By::Recorded | By::Subject => subject,
             By::Encounter => encounter,
-        };
-        hash(self.settings.seed, id)
+        }
     }
 }
 
 fn hash(seed: u64, id: &str) -> u64 {
-    let digest = Sha256::new().chain_update(format!("gct-split-1\0{seed}\0{id}")).finalize();
+    digest(&format!("gct-split-1\0{seed}\0{id}"))
+}
+
+fn digest(text: &str) -> u64 {
+    let digest = Sha256::new().chain_update(text).finalize();
     u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes"))
 }
 
@@ -282,6 +301,29 @@ mod tests {
         {
             assert!(i64::abs(size - expected) < 5 * sd, "{sizes:?}");
         }
+    }
+
+    #[test]
+    fn a_share_is_part_of_every_larger_one_and_cuts_no_subject() {
+        let split = Split::by_hash(3, By::Subject);
+        let mut sizes = [0; 3];
+        for i in 0..20_000 {
+            let (subject, shares) = (format!("S{i}"), [0.01, 0.1, 1.0]);
+            let one = shares.map(|share| split.is_in_share(&encounter(&subject, "a"), share));
+            let other = shares.map(|share| split.is_in_share(&encounter(&subject, "b"), share));
+            assert!(one == other && one.is_sorted(), "{one:?} {other:?}");
+            sizes.iter_mut().zip(one).for_each(|(size, is_in)| *size += usize::from(is_in));
+        }
+        // Five standard deviations of a binomial with n = 20,000.
+        assert!(
+            sizes[0].abs_diff(200) < 70 && sizes[1].abs_diff(2000) < 212 && sizes[2] == 20_000,
+            "{sizes:?}"
+        );
+        // Shares of parts are as large: the hash is another one than that of the parts.
+        let train = |i: &i32| split.part(&encounter(&format!("S{i}"), "")) == SplitPart::Train;
+        let inside = |i: &i32| split.is_in_share(&encounter(&format!("S{i}"), ""), 0.1);
+        let found = (0..20_000).filter(train).filter(inside).count();
+        assert!(found.abs_diff(1600) < 190, "{found}");
     }
 
     #[test]

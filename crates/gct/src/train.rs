@@ -29,7 +29,7 @@ use crate::question::{Hide, Question};
 use crate::record::{CodeKind, Encounter, PerKind};
 use crate::run::checkpoint::{self, Loaded, Losses, State};
 use crate::run::journal::Journal;
-use crate::run::{self, Best, ClassWeight, Entry, Hasher, Learned, Run, Settings};
+use crate::run::{self, Best, ClassWeight, Entry, Hasher, Init, InitEntry, Learned, Run, Settings};
 use crate::sample::Sample;
 use crate::split::{Split, SplitPart};
 
@@ -49,6 +49,8 @@ pub enum Event {
     Read(u64),
     /// It is drawn who causes what.
     Drawn(explainer::Progress),
+    /// The first weights are those of another run.
+    Began(Box<InitEntry>),
     /// Training begins, or goes on.
     Started {
         /// After so many steps.
@@ -141,7 +143,8 @@ pub fn start(
     let columns = settings.task.columns(&dataset.manifest().labels)?;
     let rows = EmbeddingRows::new(PerKind::from_fn(|kind| dataset.vocabulary()[kind].len() as u32));
     // Before anything is read: a model that does not go with its head or the data is refused.
-    let model = Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
+    let mut model =
+        Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
     if settings.task.reads_edges() && dataset.manifest().with_edges == 0 {
         return Err(settings.task.no_answers("the dataset"));
     }
@@ -152,6 +155,7 @@ pub fn start(
         hasher: Hasher::new(&dataset.manifest().identity(), dataset),
         learned: Learned::default(),
         causes: settings.explainer().map(|own| explainer::Counter::new(own, sizes, settings.seed)),
+        init: Init::open(&settings, dataset)?,
     };
     let given = settings.prior.file.as_deref().map(|path| given_prior(path, dataset)).transpose()?;
     let data = Data::read(&settings, &columns, dataset, Some(&mut noted), job)?;
@@ -164,7 +168,10 @@ pub fn start(
         None => prior,
     };
     let positives = data.positives(&settings)?;
-    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted.learned)?;
+    let init = noted.init.map(|init| init.give(&mut model, &settings, dataset.vocabulary())).transpose()?;
+    init.iter().for_each(|init| job.tell(Event::Began(Box::new(init.clone()))));
+    let noted = (noted.learned, init);
+    let (run, _lock) = Run::create(folder, overwrite, settings, dataset, prior, noted)?;
     let moments = Moments::zeros(model.parameters().len());
     let begin = Loaded { model, moments, average: None, state: State::default() };
     Session::new(&run, &data, positives, begin, execution)?.train(execution.checkpoint_every, job)
@@ -212,7 +219,11 @@ pub fn resume(
     let settings = Settings { steps, ..run.settings().clone() };
     settings.check()?;
     let rows = run.embedding_rows();
-    let model = Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
+    let mut model =
+        Model::with_history(&settings.model, &settings.history, &settings.head, rows, settings.seed)?;
+    if !checkpoint::exists(folder)? {
+        begin_again(&run, &settings, dataset, &mut model)?;
+    }
     let loaded = checkpoint::load(&run, model)?;
     let state = &loaded.state;
     if steps < state.step {
@@ -230,6 +241,20 @@ pub fn resume(
         run.set_steps(steps)?;
     }
     Session::new(&run, &data, positives, loaded, execution)?.train(execution.checkpoint_every, job)
+}
+
+/// Gives a model the weights that a run began with, if it was killed before it kept them: before its first
+/// step.
+fn begin_again(run: &Run, settings: &Settings, dataset: &Dataset, model: &mut Model<f32>) -> Result<()> {
+    let (Some(init), Some(began)) = (Init::open(settings, dataset)?, &run.manifest().init) else {
+        return Ok(());
+    };
+    let found = init.give(model, settings, run.vocabulary())?;
+    if found.weights_sha256 == began.weights_sha256 {
+        return Ok(());
+    }
+    let problem = "it has other weights than when the training began".into();
+    Err(Error::CannotBeginWith { run: found.path, problem })
 }
 
 fn is_over(settings: &Settings, state: &State) -> bool {
@@ -325,6 +350,7 @@ struct Noted {
     learned: Learned,
     /// Who causes what, if that is learned.
     causes: Option<explainer::Counter>,
+    init: Option<Init>,
 }
 
 impl Noted {
@@ -338,6 +364,7 @@ impl Noted {
         if part != SplitPart::Test {
             self.learned.add(&self.hasher, encounter);
         }
+        self.init.iter_mut().for_each(|init| init.note(encounter, part));
     }
 }
 
@@ -371,6 +398,7 @@ impl Data {
                 noted.add(&encounter, part);
             }
             let side = match part {
+                SplitPart::Train if !split.is_in_share(&encounter, settings.train_share) => continue,
                 SplitPart::Train => &mut data.train,
                 SplitPart::Validation => &mut data.validation,
                 SplitPart::Test => continue,

@@ -68,9 +68,9 @@ pub(crate) enum Problem {
     NotBefore { place: Place },
     #[error("encounters[{index}].visits[{first}] and visits[{second}] begin at the same moment")]
     SameStart { index: usize, first: usize, second: usize },
-    #[error("encounters[{index}] has no diagnosis that the run knows, so none can be hidden and guessed")]
+    #[error("encounters[{index}] has no code that may be hidden and that the run knows")]
     NothingToHide { index: usize },
-    #[error("encounters[{index}].hide is none of its diagnoses that the run knows")]
+    #[error("encounters[{index}].hide is none of the codes that may be hidden and that the run knows")]
     NotThereToHide { index: usize },
     #[error("encounters[{index}].hide: the task of this run hides nothing")]
     HidesNothing { index: usize },
@@ -146,9 +146,13 @@ impl Problem {
             Problem::SameStart { .. } => "give visits with different starts, or both as one visit",
             Problem::TooManyNumbers { .. } => "ask for explanations of fewer encounters at a time",
             Problem::NoBuckets { .. } => "give codes without values: those of the run's vocabulary",
-            Problem::NothingToHide { .. } => "give at least one diagnosis of the run's vocabulary",
-            Problem::NotThereToHide { .. } => "hide one of the diagnoses, or leave \"hide\" away",
-            Problem::HidesNothing { .. } => "leave \"hide\" away: it is for runs of masked_diagnosis",
+            Problem::NothingToHide { .. } => {
+                "give at least one of the run's vocabulary: a diagnosis, or for masked_code a treatment or a lab"
+            }
+            Problem::NotThereToHide { .. } => "hide one of them, or leave \"hide\" away",
+            Problem::HidesNothing { .. } => {
+                "leave \"hide\" away: it is for runs of masked_diagnosis and masked_code"
+            }
             Problem::Busy => "wait a moment and send it again",
             Problem::NoAnswer => "train the model again with a lower learning rate",
         }

@@ -33,7 +33,7 @@ use crate::page::Page;
 use crate::queue;
 use crate::routes::{self, App};
 use crate::settings::{Limits, Log, Settings};
-use crate::shape::{Codes, History, Model};
+use crate::shape::{BeganWith, Codes, History, Model};
 use crate::words::Words;
 
 /// How often it is looked whether to stop.
@@ -127,6 +127,7 @@ impl Server {
             labels: run.settings().task.labels(),
             calibrated: run.calibration()?.map(|calibration| calibration.method().to_string()),
             history: History::of(&run.settings().history),
+            began_with: run.manifest().init.as_ref().map(BeganWith::of),
             codes: Codes {
                 context: codes.context.len(),
                 diagnosis: codes.diagnosis.len(),

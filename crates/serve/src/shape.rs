@@ -39,7 +39,8 @@ pub struct Encounter<'a> {
     #[serde(borrow)]
     #[schema(value_type = Vec<CodeOrValue>)]
     pub lab: Vec<Recorded<'a>>,
-    /// For masked diagnosis: which of the diagnoses is hidden from the model.
+    /// For masked diagnosis: which of the diagnoses is hidden from the model; for masked code: which of the
+    /// diagnoses, treatments and labs.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     pub hide: Option<Code<'a>>,
@@ -474,12 +475,31 @@ pub struct Model {
     /// What it sees of earlier visits; not told if that is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
+    /// The run whose weights its training began with; not told if they were random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_with: Option<BeganWith>,
     /// How many codes it knows.
     pub codes: Codes,
     /// Numbers per node, and per visit.
     pub width: usize,
     /// The layers of an explanation.
     pub layers: Vec<LayerName>,
+}
+
+/// A run whose weights a training began with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BeganWith {
+    /// What it had learned to do.
+    pub task: String,
+    /// The SHA-256 of its weights.
+    pub weights_sha256: String,
+}
+
+impl BeganWith {
+    /// Of what a run has noted.
+    pub fn of(init: &gct::run::InitEntry) -> Self {
+        BeganWith { task: init.task.to_string(), weights_sha256: init.weights_sha256.clone() }
+    }
 }
 
 /// What a model sees of earlier visits.

@@ -137,7 +137,7 @@ impl Words {
         let (place, mut unknown) = (Place { index, visit: None }, Unknown::default());
         let record = Record { place, codes, start, end, prediction_time };
         let encounter = self.encounter(&record, &mut unknown)?;
-        let hide = self.hide(index, hide.as_ref().map(AsRef::as_ref), &encounter.codes.diagnosis)?;
+        let hide = self.hide(index, hide.as_ref().map(AsRef::as_ref), &encounter.codes)?;
         let visits = self.visits(index, visits, &mut unknown)?;
         let sample = OwnedSample::with_visits(encounter, visits, &self.run.settings().history);
         let sample = sample.map_err(|wrong| wrong_visits(index, wrong))?;
@@ -180,22 +180,47 @@ impl Words {
         })
     }
 
-    fn hide(&self, index: usize, wanted: Option<&str>, diagnoses: &[u32]) -> Result<Hide, Problem> {
-        let hides = self.run.settings().task == gct::question::Question::HiddenDiagnosis;
+    /// The position of a recorded code of a kind among those of an encounter, if it is there.
+    fn position(
+        &self,
+        index: usize,
+        kind: CodeKind,
+        code: &str,
+        ids: &[u32],
+    ) -> Result<Option<usize>, Problem> {
+        let mut alone = PerKind::<Vec<Recorded<'_>>>::default();
+        alone[kind].push(Recorded::new(code));
+        let place = Place { index, visit: None };
+        let alone = self.run.recorded(&alone).map_err(|_| Problem::NoBuckets { place })?.0;
+        Ok(alone.codes[kind].first().and_then(|id| ids.binary_search(id).ok()))
+    }
+
+    /// Which code is hidden, of those that the run's question may hide. A code that is named by two kinds is
+    /// the first of them.
+    fn hide(&self, index: usize, wanted: Option<&str>, codes: &PerKind<Vec<u32>>) -> Result<Hide, Problem> {
+        use gct::question::Question;
+        let kinds: &[CodeKind] = match self.run.settings().task {
+            Question::HiddenDiagnosis => &[CodeKind::Diagnosis],
+            Question::HiddenCode => &CodeKind::OF_PAPER,
+            Question::Edges | Question::Labels(_) | Question::NextDiagnoses(_) => &[],
+        };
+        let hides = !kinds.is_empty();
         match wanted {
             Some(_) if !hides => Err(Problem::HidesNothing { index }),
             None if !hides => Ok(Hide::ByEncounter),
-            _ if diagnoses.is_empty() => Err(Problem::NothingToHide { index }),
-            // The encounter has no name, so what is hidden depends on how many diagnoses there are, and on
+            _ if kinds.iter().all(|kind| codes[*kind].is_empty()) => Err(Problem::NothingToHide { index }),
+            // The encounter has no name, so what is hidden depends on how many codes there are, and on
             // nothing else.
             None => Ok(Hide::ByEncounter),
             Some(code) => {
-                let place = Place { index, visit: None };
-                let alone = PerKind { diagnosis: vec![Recorded::new(code)], ..PerKind::default() };
-                let alone = self.run.recorded(&alone).map_err(|_| Problem::NoBuckets { place })?.0;
-                let id = alone.codes.diagnosis.first();
-                let position = id.and_then(|id| diagnoses.binary_search(id).ok());
-                position.map(Hide::Position).ok_or(Problem::NotThereToHide { index })
+                let mut before = 0;
+                for kind in kinds {
+                    if let Some(position) = self.position(index, *kind, code, &codes[*kind])? {
+                        return Ok(Hide::Position(before + position));
+                    }
+                    before += codes[*kind].len();
+                }
+                Err(Problem::NotThereToHide { index })
             }
         }
     }

@@ -78,6 +78,7 @@ pub fn hint(remedy: &Remedy) -> Cow<'static, str> {
             "its model can still be used; to train it further, train again with --force"
         }
         KeepSettings => "only --steps can change; for anything else train into another folder with --out",
+        BeginWithAlike => "give a run of the same model and width, or leave --init out to begin at random",
         RestoreSettings => "put it back as it was, or train with other settings into another folder",
         WaitForProcess => "wait until that has ended, or train into another folder with --out",
 

@@ -33,7 +33,9 @@ pub(super) fn check_pairs(explanation: &Explanation) -> Result<()> {
 pub(super) fn text(question: &Question, explanation: &Explanation, top: usize) -> String {
     let shown = match question {
         Question::Labels(_) => explanation.attributions.len(),
-        Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => FIRST,
+        Question::Edges | Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => {
+            FIRST
+        }
     };
     let visits = explanation.visits.as_deref();
     let shown = explanation.attributions.iter().take(shown);

@@ -18,8 +18,8 @@ use crate::{gct, json};
 const MODELS: [&str; 9] =
     ["gct", "transformer", "gcn", "gcn_p", "gcn_random", "shallow", "deep", "mime", "logistic"];
 
-const QUESTIONS: [&str; 4] =
-    ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "label:d1_m1"];
+const QUESTIONS: [&str; 5] =
+    ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "masked_code", "label:d1_m1"];
 
 /// What is compared, in the order of the columns of `bits.txt`.
 const RESULTS: [&str; 4] = ["weights", "predictions", "metrics", "explanation"];
@@ -112,7 +112,7 @@ fn digests(model: &str) -> Digests {
         let has_nodes = !["deep", "mime", "logistic"].contains(&model);
         let answers = match question {
             "graph_reconstruction" => has_nodes,
-            "masked_diagnosis" => model != "logistic",
+            "masked_diagnosis" | "masked_code" => model != "logistic",
             _ => true,
         };
         if !answers {

@@ -277,6 +277,7 @@ patience = 0
 seed = 0
 steps = 4
 task = "mortality"
+train_share = 1.0
 validate_every = 2
 warmup = 0
 weight_decay = 0.0

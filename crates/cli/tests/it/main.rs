@@ -18,6 +18,7 @@ mod files;
 mod flags;
 mod history;
 mod incoming;
+mod init;
 mod inspect;
 mod links;
 mod man;

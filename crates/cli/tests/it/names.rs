@@ -39,7 +39,7 @@ fn the_name_of_a_label_alone_is_its_task() {
     assert_eq!(
         refusal(&home, "train --data data --task d1-m1 --out other"),
         "error: unknown task `d1-m1`; known: graph_reconstruction, diagnosis_treatment, masked_diagnosis, \
-         readmission, mortality, next_diagnoses, next_diagnoses:new, label:d1_m1, label:d2_m1\nhint: give one of the known names\n"
+         readmission, mortality, masked_code, next_diagnoses, next_diagnoses:new, label:d1_m1, label:d2_m1\nhint: give one of the known names\n"
     );
     assert!(!home.join("other").exists());
 }

@@ -178,7 +178,7 @@ impl Facts<'_> {
 
     fn limits_of_results(&self) -> Vec<String> {
         let mut points = Vec::new();
-        if let Question::HiddenDiagnosis | Question::Edges = self.run.settings().task {
+        if let Question::HiddenDiagnosis | Question::HiddenCode | Question::Edges = self.run.settings().task {
             points.push("The task is one to learn from; no clinical outcome is predicted.".into());
         }
         if let (Question::Labels(_), None) = (&self.run.settings().task, self.evaluation.calibrated) {

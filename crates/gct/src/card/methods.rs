@@ -123,6 +123,7 @@ impl Facts<'_> {
             facts.push(fact("encounters began", self.dates(&own.census)));
         }
         facts.push(fact("trained by", &*self.run.manifest().program));
+        facts.extend(self.beginning());
         let mut items = vec![Item::Facts(facts)];
         if let Some(other) = &self.other {
             items.push(text("It was evaluated on other data:"));
@@ -145,6 +146,26 @@ impl Facts<'_> {
             items.push(complete("kind, number and place of the hospitals or practices (item 6a)"));
         }
         section("Data", "5, 6a", items)
+    }
+
+    /// What the first weights had learned already, and how much of the training split was left out.
+    fn beginning(&self) -> Vec<(String, String)> {
+        let mut facts = Vec::new();
+        if let Some(init) = &self.run.manifest().init {
+            let seen = match init.test_encounters {
+                Some(0) => "it learned from no encounter of the test split".into(),
+                Some(some) if self.is_few(some) => "it learned from few encounters of the test split".into(),
+                Some(some) => format!("it learned from {} encounters of the test split", integer(some)),
+                None => "whom it learned from is not known".into(),
+            };
+            let weights = &init.weights_sha256;
+            facts.push(fact("training began with a run of", format!("{}; {seen}", init.task.in_words())));
+            facts.push(fact("SHA-256 of the weights of that run", &**weights));
+        }
+        let share = self.run.settings().train_share;
+        let told = || fact("share of the training split that was learned from", share.to_string());
+        facts.extend((share < 1.0).then(told));
+        facts
     }
 
     fn dates(&self, census: &super::census::Census) -> String {
@@ -214,6 +235,7 @@ impl Facts<'_> {
             Question::Edges => "their true edges are not known",
             Question::Labels(_) => "their label is not known",
             Question::HiddenDiagnosis => "they have no diagnosis that could be hidden",
+            Question::HiddenCode => "they have no code that could be hidden",
             Question::NextDiagnoses(_) => "no later visit of the patient is known",
         };
         let part = match evaluation.split {
@@ -303,6 +325,10 @@ impl Facts<'_> {
             Question::HiddenDiagnosis => items.push(text(
                 "In evaluation the hidden diagnosis of an encounter is always the same one. This is a task to learn from, \
                  not a clinical outcome.",
+            )),
+            Question::HiddenCode => items.push(text(
+                "In evaluation the hidden code of an encounter is always the same one. This is a task to learn from, not a \
+                 clinical outcome.",
             )),
             Question::NextDiagnoses(_) => items.push(text(
                 "The next visit is the first one of the patient that begins after the visit is over, however much later \

@@ -59,7 +59,10 @@ impl Options {
         evaluate::Options {
             at: match question {
                 Question::Labels(_) => Options::AIMS.to_vec(),
-                Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => Vec::new(),
+                Question::Edges
+                | Question::HiddenDiagnosis
+                | Question::HiddenCode
+                | Question::NextDiagnoses(_) => Vec::new(),
             },
             by: self.by.clone().unwrap_or_else(usual),
             min_cell: self.min_cell,

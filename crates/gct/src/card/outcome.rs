@@ -31,6 +31,11 @@ pub(super) fn of_question(question: &Question) -> String {
                                       probability for each diagnosis that it knows."
                 .into()
         }
+        Question::HiddenCode => {
+            "Which diagnosis, treatment or lab of an encounter was hidden from the model. The answer is a \
+                                 probability for each code of the same kind that it knows."
+                .into()
+        }
         Question::NextDiagnoses(next) => {
             let which = match next {
                 Next::All => "",

@@ -48,7 +48,10 @@ impl Facts<'_> {
     fn all_labels(&self) -> Series<'_> {
         let labels = self.run.settings().task.labels().len();
         let told = match self.run.settings().task {
-            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {
+            Question::Edges
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => {
                 let asked = self.evaluation.encounters;
                 (!self.is_few(asked)).then_some([asked, 0])
             }
@@ -110,7 +113,7 @@ impl Facts<'_> {
     pub(super) fn headline(&self) -> String {
         let names = match self.run.settings().task {
             Question::Edges | Question::Labels(_) => &["aucpr", "auroc"][..],
-            Question::HiddenDiagnosis => &["accuracy"],
+            Question::HiddenDiagnosis | Question::HiddenCode => &["accuracy"],
             Question::NextDiagnoses(_) => &["recall@20", "aucpr"],
         };
         let of_series = |series: &Series<'_>| {

@@ -63,7 +63,10 @@ pub(super) fn measure(
     let diagnoses = generator.settings().vocabulary.diagnosis as usize;
     let most = ENCOUNTERS.min((TRIED / diagnoses.max(1)).max(1));
     let question = Question::HiddenDiagnosis;
-    let hiding = |encounter| question.sample(encounter, Hide::ByEncounter).hidden_position();
+    let hiding = |encounter| {
+        let sample = question.sample(encounter, Hide::ByEncounter);
+        sample.hidden_position().map(|(_, position)| position)
+    };
     let several = held_out.iter().filter(|encounter| encounter.codes.diagnosis.len() > 1);
     let asked = several.filter_map(|encounter| Some(Asked::new(encounter, hiding(encounter)?)));
     let asked: Vec<Asked<'_>> = asked.take(most).collect();

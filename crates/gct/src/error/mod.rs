@@ -233,6 +233,29 @@ pub enum Error {
         problem: String,
     },
 
+    /// A training cannot begin with the weights of a run.
+    #[error("a training cannot begin with the weights of {}: {problem}", run.display())]
+    CannotBeginWith {
+        /// The run.
+        run: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+
+    /// The training of a run whose weights are wanted has not ended.
+    #[error(
+        "a training cannot begin with the weights of {}: it has made {step} of its {steps} steps",
+        run.display()
+    )]
+    NotEnded {
+        /// The run.
+        run: PathBuf,
+        /// Steps made, at its last validation.
+        step: u64,
+        /// Steps to make.
+        steps: u64,
+    },
+
     /// A folder that should hold experiments does not.
     #[error("{} holds no experiment: it has no TOML file", path.display())]
     NoExperiment {
@@ -589,7 +612,9 @@ mod tests {
             Some(Error::NoWeights { .. }) => Error::NoCheckpoint { path },
             Some(Error::NoCheckpoint { .. }) => Error::Checkpoint { path, problem, before: None },
             Some(Error::Checkpoint { .. }) => Error::RunMismatch { path, problem },
-            Some(Error::RunMismatch { .. }) => Error::NoExperiment { path },
+            Some(Error::RunMismatch { .. }) => Error::CannotBeginWith { run: path, problem },
+            Some(Error::CannotBeginWith { .. }) => Error::NotEnded { run: path, step: 1, steps: 2 },
+            Some(Error::NotEnded { .. }) => Error::NoExperiment { path },
             Some(Error::NoExperiment { .. }) => Error::NoData { experiment: "e".into() },
             Some(Error::NoData { .. }) => Error::FixedSplit,
             Some(Error::FixedSplit) => Error::ExperimentMismatch { path, problem },
@@ -638,7 +663,7 @@ mod tests {
             let message = error.to_string();
             assert!(message.split(' ').count() >= 3 && !message.contains('\n'), "{message}");
         }
-        assert_eq!(errors.len(), 51, "one of each");
+        assert_eq!(errors.len(), 53, "one of each");
     }
 
     #[test]

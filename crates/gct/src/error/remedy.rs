@@ -126,6 +126,8 @@ pub enum Remedy {
     },
     /// Resume with the settings of the run, of which only the number of steps can change.
     KeepSettings,
+    /// Begin with the weights of a run of the same model and width, or with random ones.
+    BeginWithAlike,
     /// Undo the changes of the run's settings file.
     RestoreSettings,
     /// Wait for the other process, or train into another folder.
@@ -179,6 +181,8 @@ impl Error {
             }
             Error::Checkpoint { before: None, .. } => Remedy::TrainAgain { is_usable: false },
             Error::RunMismatch { .. } => Remedy::KeepSettings,
+            Error::CannotBeginWith { .. } => Remedy::BeginWithAlike,
+            Error::NotEnded { run, .. } => Remedy::Resume { run: run.clone() },
             Error::NoExperiment { .. } => Remedy::GiveExperiment,
             Error::NoData { .. } => Remedy::NameData,
             Error::FixedSplit => Remedy::KeepSplit,

@@ -75,9 +75,13 @@ impl Options {
         }
         self.at.iter().try_for_each(Aim::check)?;
         match (question, self.at.first()) {
-            (Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_), Some(aim)) => {
-                Err(Error::setting("at", aim, "nothing: thresholds are for runs that predict labels"))
-            }
+            (
+                Question::Edges
+                | Question::HiddenDiagnosis
+                | Question::HiddenCode
+                | Question::NextDiagnoses(_),
+                Some(aim),
+            ) => Err(Error::setting("at", aim, "nothing: thresholds are for runs that predict labels")),
             (Question::Labels(_), _) | (_, None) => Ok(()),
         }
     }

@@ -21,6 +21,9 @@
 //! set.learning_rate = 0.001
 //! ```
 //!
+//! `set.init = "pretrained/{split}"` begins with the weights of a run, another one for each seed of the
+//! split.
+//!
 //! `include = "other.toml"` begins with everything that the other file says; its `settings` come first.
 //!
 //! Every model on every task with every split is a trial. A folder of experiments holds what they found,
@@ -147,13 +150,16 @@ pub struct Override {
 }
 
 /// Metrics that a table can hold.
-pub const METRICS: [&str; 13] = [
+pub const METRICS: [&str; 16] = [
     "recall@10",
     "recall@20",
     "recall@30",
     "aucpr",
     "auroc",
     "accuracy",
+    "accuracy_diagnosis",
+    "accuracy_treatment",
+    "accuracy_lab",
     "log_loss",
     "brier_score",
     "calibration_error",
@@ -310,6 +316,7 @@ impl Experiment {
                     }
                     settings = self.laid_over(settings, name)?;
                     settings.split.seed = split_seed;
+                    settings.init = settings.init.map(|init| of_split(&init, split_seed));
                     settings.check()?;
                     trials.push(PlannedTrial { model: name.clone(), settings, test: self.test });
                 }
@@ -347,6 +354,15 @@ impl Experiment {
     fn save(&self, folder: &Path) -> Result<()> {
         let text = toml::to_string(self).expect("an experiment has text keys and numbers that fit");
         write_own(&folder.join(format!("{}.toml", self.name)), text.as_bytes())
+    }
+}
+
+/// The path of a run to begin with, with the seed of the split for `{split}`: weights that were learned on
+/// another split have seen encounters that this one tests on.
+fn of_split(init: &Path, seed: u64) -> PathBuf {
+    match init.to_str() {
+        Some(text) => text.replace("{split}", &seed.to_string()).into(),
+        None => init.to_owned(),
     }
 }
 

@@ -116,7 +116,10 @@ fn ceiling(about: &About, question: &Question, metric: &str) -> Option<f64> {
         Question::NextDiagnoses(Next::All) => {
             return ceiling.next_diagnoses.as_ref()?.drawn.get(metric).copied();
         }
-        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(Next::New) => return None,
+        Question::Labels(_)
+        | Question::HiddenDiagnosis
+        | Question::HiddenCode
+        | Question::NextDiagnoses(Next::New) => return None,
     };
     match metric {
         "aucpr" => areas.aucpr,
@@ -298,9 +301,11 @@ fn curves_name(experiment: &Experiment, task: &Question) -> String {
     let task = match task {
         Question::Labels(Labels::Named(label)) => format!("label-{}", file_name(label)),
         Question::Labels(Labels::Several(labels)) => format!("labels-{}", file_name(&labels.join(","))),
-        Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {
-            task.to_string().replace(['_', ':'], "-")
-        }
+        Question::Edges
+        | Question::Labels(_)
+        | Question::HiddenDiagnosis
+        | Question::HiddenCode
+        | Question::NextDiagnoses(_) => task.to_string().replace(['_', ':'], "-"),
     };
     format!("{}-{task}.svg", experiment.name)
 }

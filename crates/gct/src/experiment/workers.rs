@@ -180,7 +180,10 @@ impl Sitting<'_> {
             train::Event::Started { step, .. } | train::Event::Step { step, .. } => {
                 Some(Event::Step { trial: index, step })
             }
-            train::Event::Read(_) | train::Event::Drawn(_) | train::Event::Validated(_) => None,
+            train::Event::Read(_)
+            | train::Event::Began(_)
+            | train::Event::Drawn(_)
+            | train::Event::Validated(_) => None,
         });
         trial.run(self.folder, self.dataset, &job)
     }

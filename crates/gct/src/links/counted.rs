@@ -45,6 +45,7 @@ pub fn of_file(path: &Path, by: Cells, settings: &Settings) -> Result<Links> {
             Some("conditional: the table, of an older version, does not say how many encounters there are")
         }
         Cells::Association => None,
+        Cells::Posterior => Some("conditional or association: causes are learned from encounters"),
     };
     match refused {
         Some(allowed) => Err(Error::setting("by", Strength::from(by).name(), allowed)),
@@ -85,6 +86,8 @@ fn link(prior: &Prior, by: Cells, min_cell: u64, of: &Conditional) -> Option<Lin
             (there, Some(back), Some(interval))
         }
         Cells::Explained => (f64::from(prior.strength(cause, effect)?), None, None),
+        // That is of each encounter, and not of the pair.
+        Cells::Posterior => return None,
         Cells::Association => {
             let chi = prior.association(cause, effect);
             (chi, None, of_association(chi, prior.encounters()))

@@ -66,6 +66,8 @@ pub enum Strength {
     Conditional,
     /// How strongly the cause leads to the effect beside other causes: a noisy-or.
     Explained,
+    /// The mean chance that the cause led to the effect, given all of the encounter.
+    Posterior,
     /// How many standard deviations the two are together more often than by chance.
     Association,
 }
@@ -79,6 +81,7 @@ impl Strength {
             Strength::Prior => "prior",
             Strength::Conditional => "conditional",
             Strength::Explained => "explained",
+            Strength::Posterior => "posterior",
             Strength::Association => "association",
         }
     }
@@ -99,6 +102,7 @@ impl From<Cells> for Strength {
         match cells {
             Cells::Conditional => Strength::Conditional,
             Cells::Explained => Strength::Explained,
+            Cells::Posterior => Strength::Posterior,
             Cells::Association => Strength::Association,
         }
     }

@@ -69,8 +69,11 @@ impl Layers {
         match head {
             HeadConfig::Labels { count } => odds("labels", *count, true),
             HeadConfig::HiddenDiagnosis => Layers::Clues(parameters.vector("clues", CLUES, 1.0)),
-            // Of the next visit it knows nothing, which the head has said.
-            HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::NextDiagnoses => {
+            // Of other questions it knows nothing, which the head has said.
+            HeadConfig::Edges { .. }
+            | HeadConfig::RawEdges
+            | HeadConfig::HiddenCode
+            | HeadConfig::NextDiagnoses => {
                 odds("links", 2, false)
             }
         }

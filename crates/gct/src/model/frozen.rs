@@ -113,12 +113,13 @@ impl<T: Number> Frozen<T> {
         Outcome::sum(&outcomes)
     }
 
-    /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, or of
-    /// an edge between nodes 0 and 1, 0 and 2, and so on, each pair once. Those of labels are calibrated, if
-    /// the run is. On one thread; only the rows that they depend on are computed.
+    /// What the head says of each example, without dropout: the logits of its labels, of all diagnoses, of
+    /// all codes of the hidden one's kind, or of an edge between nodes 0 and 1, 0 and 2, and so on, each pair
+    /// once. Those of labels are calibrated, if the run is. On one thread; only the rows that they depend on
+    /// are computed.
     ///
     /// # Panics
-    /// If a diagnosis should be guessed and none is hidden.
+    /// If a code should be guessed and none is hidden.
     pub fn answers(&self, examples: &[Example], pool: &mut Pool<T>) -> Vec<Vec<T>> {
         let mut answers: Vec<Vec<T>> = chunks(examples, 0..examples.len())
             .flat_map(|chunk| self.network.answers(&self.weights, &examples[chunk], pool))

@@ -48,6 +48,7 @@ mod mime;
 mod network;
 mod strengths;
 mod tape_learner;
+mod transfer;
 mod transformer;
 mod weights_file;
 

@@ -64,7 +64,7 @@ impl Network {
             (false, true) => Err(Error::setting(
                 "head",
                 "edges",
-                "labels, hidden_diagnosis or next_diagnoses, because the data have no edges to learn from",
+                "labels, hidden_diagnosis, hidden_code or next_diagnoses, because the data have no edges to learn from",
             )),
             _ => Ok(()),
         }
@@ -204,7 +204,8 @@ impl Network {
             let vectors = self.aggregate(tape, layout, vectors, Pass::LOOKING);
             let logits = self.head.logits(tape, &vectors, examples);
             let data = tape.data(logits.as_ref().expect("only edges have no logits"));
-            data.chunks_exact(data.len() / examples.len().max(1)).map(<[T]>::to_vec).collect()
+            let rows = data.chunks_exact(data.len() / examples.len().max(1)).zip(examples);
+            rows.map(|(row, example)| row[self.head.answerable(example, row.len())].to_vec()).collect()
         })
     }
 
@@ -383,8 +384,8 @@ impl<T: Number> Activations<'_, T> {
         self.tape.data(&self.nodes.vectors.visits)
     }
 
-    /// The logits of labels or of hidden diagnoses, row after row; `None` for edges, or if no diagnosis is
-    /// hidden.
+    /// The logits of labels or of hidden codes, row after row; `None` for edges, or if no code is hidden. Of
+    /// a code that may be of any kind they are those of all codes.
     pub fn logits(&self) -> Option<&[T]> {
         self.logits.as_ref().map(|logits| self.tape.data(logits))
     }

@@ -62,7 +62,8 @@ const MORTALITY: Row = (
 );
 
 impl Hyperparameters {
-    /// Those of the paper. Other labels, and diagnoses of the next visit, take those of readmission; GCN on
+    /// Those of the paper. Other labels, and diagnoses of the next visit, take those of readmission;
+    /// a hidden code of any kind those of a hidden diagnosis; GCN on
     /// eICU, which the paper does not have, takes GCN_P's; MiME takes Shallow's, and Logistic has none.
     pub fn of(question: &Question, model: &str, source: &str) -> Self {
         let (rates, mlp, post_mlp, regularization) = match question {
@@ -70,8 +71,8 @@ impl Hyperparameters {
             Question::Labels(Labels::DiagnosisTreatment) => DIAGNOSIS_TREATMENT,
             Question::Labels(Labels::Readmission | Labels::Named(_) | Labels::Several(_)) => READMISSION,
             Question::Labels(Labels::Mortality) => MORTALITY,
-            Question::HiddenDiagnosis if source == "eicu" => MASKED_DIAGNOSIS_EICU,
-            Question::HiddenDiagnosis => MASKED_DIAGNOSIS,
+            Question::HiddenDiagnosis | Question::HiddenCode if source == "eicu" => MASKED_DIAGNOSIS_EICU,
+            Question::HiddenDiagnosis | Question::HiddenCode => MASKED_DIAGNOSIS,
             Question::NextDiagnoses(_) => READMISSION,
         };
         let column = |model: &str| MODELS.iter().position(|name| *name == model);

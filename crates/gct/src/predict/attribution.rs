@@ -411,7 +411,7 @@ struct Rest<'a> {
 
 enum Left<'a> {
     /// Of the encounter asked about, and where its hidden diagnosis is then.
-    Own(Encounter, Option<usize>),
+    Own(Encounter, Option<(CodeKind, usize)>),
     /// Of an earlier visit; nothing if it is left out itself.
     Earlier(&'a Encounter, Option<Encounter>),
 }
@@ -422,9 +422,12 @@ impl<'a> Rest<'a> {
         let left = match (cut.visits_before, &cut.nodes[..]) {
             (0, nodes) => {
                 let rest = graph::without(encounter, nodes);
-                let first = NodeRanges::of(&rest).range(CodeKind::Diagnosis).start;
                 let hidden = hidden_node(sample).and_then(|node| graph::node_without(node, nodes));
-                Left::Own(rest, hidden.map(|node| node - first))
+                let kind = sample.hidden_position().map(|(kind, _)| kind);
+                let position =
+                    |(kind, node): (CodeKind, usize)| (kind, node - NodeRanges::of(&rest).range(kind).start);
+                let hidden = kind.zip(hidden).map(position);
+                Left::Own(rest, hidden)
             }
             (_, [0]) => Left::Earlier(encounter, None),
             (_, nodes) => Left::Earlier(encounter, Some(graph::without(encounter, nodes))),
@@ -437,7 +440,7 @@ impl<'a> Rest<'a> {
         match &self.left {
             Left::Own(encounter, hidden) => {
                 let sample = self.whole.about(encounter);
-                hidden.map_or(sample, |position| sample.hiding(position))
+                hidden.map_or(sample, |(kind, position)| sample.hiding_code(kind, position))
             }
             Left::Earlier(earlier, version) => self.whole.with_earlier(earlier, version.as_ref()),
         }

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::hidden_node;
 use crate::batch::Explained;
 use crate::explainer::Links;
 use crate::graph::NodeRanges;
@@ -26,7 +27,7 @@ pub struct Cause {
 pub(super) fn causes(sample: &Sample<'_>, explained: &Explained) -> Vec<Cause> {
     let nodes = NodeRanges::of(sample.encounter());
     let [diagnoses, treatments, labs] = CodeKind::OF_PAPER.map(|kind| nodes.range(kind));
-    let hidden = sample.hidden_position().map(|position| diagnoses.start + position);
+    let hidden = hidden_node(sample);
     let seen: Vec<usize> = diagnoses.filter(|node| Some(*node) != hidden).collect();
     let Links { orders, results } = &explained.links;
     let measured: Vec<usize> = treatments.clone().collect();

@@ -244,7 +244,7 @@ fn ranked_codes(
 fn attention_of_answer(predictor: &Predictor<'_>, asked: &Asked<'_>) -> Option<Vec<f32>> {
     let node = match asked.statements[0] {
         Statement::Label(_) | Statement::Next(_) => 0,
-        Statement::Diagnosis(_) => hidden_node(&asked.sample)?,
+        Statement::Hidden(_) => hidden_node(&asked.sample)?,
         Statement::Pair(..) => return None,
     };
     let last = attention_within(predictor, &asked.sample).pop()?;

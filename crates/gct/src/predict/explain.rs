@@ -252,10 +252,10 @@ fn answer(connected: Vec<f32>) -> Layer {
     Layer { name: "answer".into(), kind: LayerKind::Probability, matrix: connected }
 }
 
-/// The node of the hidden diagnosis.
+/// The node of the hidden code.
 pub(crate) fn hidden_node(sample: &Sample<'_>) -> Option<usize> {
-    let first = NodeRanges::of(sample.encounter()).range(CodeKind::Diagnosis).start;
-    sample.hidden_position().map(|position| first + position)
+    let ranges = NodeRanges::of(sample.encounter());
+    sample.hidden_position().map(|(kind, position)| ranges.range(kind).start + position)
 }
 
 /// The nodes of a sample, the visit first.

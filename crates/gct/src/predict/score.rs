@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | labels | encounter and label | `label`, `boolean_value`, `predicted_boolean_value`, `predicted_boolean_probability` |
 //! | `masked_diagnosis` | encounter and guess | `hidden_diagnosis`, `rank`, `predicted_diagnosis`, `probability` |
+//! | `masked_code` | encounter and guess | `hidden_kind`, `hidden_code`, `rank`, `predicted_code`, `probability` |
 //! | `next_diagnoses` | encounter and diagnosis | `rank`, `predicted_diagnosis`, `probability`, `boolean_value` |
 //! | `graph_reconstruction` | encounter and pair | `cause_kind`, `cause`, `effect_kind`, `effect`, `boolean_value`, `probability` |
 //!

@@ -380,13 +380,13 @@ impl Prior {
     /// zero. Rows are then scaled to sum to 1.
     ///
     /// # Panics
-    /// If the hidden diagnosis is not in the encounter, a code is outside the vocabulary, or strengths were
+    /// If the hidden code is not in the encounter, a code is outside the vocabulary, or strengths were
     /// not learned that the cells need.
     pub fn matrix(&self, encounter: &Encounter, settings: &MatrixSettings) -> Vec<f32> {
         let links = self
             .account()
             .filter(|_| settings.cells == Cells::Posterior)
-            .map(|account| account.links(encounter, settings.hidden.map(|hidden| hidden.position), false));
+            .map(|account| account.links(encounter, settings.hidden_diagnosis(), false));
         self.matrix_of(encounter, settings, links.as_ref())
     }
 
@@ -422,7 +422,7 @@ impl Prior {
         let (mut counts, mut strengths) = (Vec::new(), Vec::new());
         if settings.cells == Cells::Posterior {
             let links = links.expect("what P is filled with was learned");
-            let hidden = settings.hidden.map(|hidden| hidden.position);
+            let hidden = settings.hidden_diagnosis();
             fill(&mut matrix, len, [diagnoses.clone(), treatments.clone()], hidden, &links.orders);
             fill(&mut matrix, len, [treatments.clone(), labs.clone()], None, &links.results);
         }
@@ -435,7 +435,7 @@ impl Prior {
                 Cells::Posterior => continue,
             };
             if let Some(share) = shared {
-                let hidden = settings.hidden.filter(|_| cause_kind == CodeKind::Diagnosis);
+                let hidden = settings.hidden.filter(|hidden| cause_kind == hidden.kind);
                 let causes = &encounter.codes[cause_kind];
                 for (j, &effect) in (first_effect..).zip(effects) {
                     let strength = |(position, &cause): (usize, &u32)| match hidden {
@@ -464,9 +464,10 @@ impl Prior {
                 }
             }
         }
-        let hidden = settings.hidden.map(|Hidden { position, rule }| {
-            assert!(position < diagnoses.len(), "hidden diagnosis {position} of {}", diagnoses.len());
-            (diagnoses.start + position, rule)
+        let hidden = settings.hidden.map(|Hidden { kind, position, rule }| {
+            let of_kind = nodes.range(kind);
+            assert!(position < of_kind.len(), "hidden {} {position} of {}", kind.name(), of_kind.len());
+            (of_kind.start + position, rule)
         });
         if let Some((hidden, HiddenRule::KeepVisitAndSelf)) = hidden {
             empty(&mut matrix, len, hidden, |node| node != 0 && node != hidden);
@@ -527,7 +528,7 @@ pub struct PriorSettings {
     pub scalar: f32,
     /// What cells between codes are.
     pub cells: Cells,
-    /// What happens to the cells of a hidden diagnosis.
+    /// What happens to the cells of a hidden code.
     pub hidden: HiddenRule,
     /// How it is learned who causes what, for cells that say so; as [`explainer::Settings`] are by default if
     /// not given.
@@ -586,6 +587,13 @@ pub struct MatrixSettings {
     pub hidden: Option<Hidden>,
 }
 
+impl MatrixSettings {
+    /// The position of a diagnosis that is hidden.
+    fn hidden_diagnosis(&self) -> Option<usize> {
+        self.hidden.filter(|hidden| hidden.kind == CodeKind::Diagnosis).map(|hidden| hidden.position)
+    }
+}
+
 impl Default for MatrixSettings {
     fn default() -> Self {
         MatrixSettings { scalar: 0.5, cells: Cells::default(), hidden: None }
@@ -611,22 +619,24 @@ pub enum Cells {
     Association,
 }
 
-/// A hidden diagnosis.
+/// A hidden code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hidden {
-    /// Its position among the encounter's diagnoses.
+    /// Its kind, which is one of the paper's.
+    pub kind: CodeKind,
+    /// Its position among the encounter's codes of this kind.
     pub position: usize,
     /// Which of its cells are emptied.
     pub rule: HiddenRule,
 }
 
-/// Which cells of a hidden diagnosis are emptied.
+/// Which cells of a hidden code are emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HiddenRule {
     /// Those that its identity decides, before rows are scaled. The visit and self cells stay, so that every
-    /// row still sums to 1 and the hidden diagnosis still hears from the visit.
+    /// row still sums to 1 and a hidden diagnosis still hears from the visit.
     #[default]
     KeepVisitAndSelf,
     /// Its whole row and column of the finished P, as the paper's text has it. Its own row then sums to 0;
@@ -759,14 +769,16 @@ mod tests {
                 [0.0, 0.0, 1.0 / 1.5, 0.5 / 1.5],
             ]
         );
-        let hidden = Some(Hidden { position: 0, rule: HiddenRule::KeepVisitAndSelf });
+        let hidden =
+            Some(Hidden { kind: CodeKind::Diagnosis, position: 0, rule: HiddenRule::KeepVisitAndSelf });
         let matrix = prior.matrix(&encounter(&[1]), &MatrixSettings { hidden, ..MatrixSettings::default() });
         assert_eq!(rows(&matrix, 4)[2], [0.5, 0.0, 0.5, 0.0]);
     }
 
     #[test]
     fn a_hidden_diagnosis_keeps_its_visit_and_self_cells() {
-        let hidden = Some(Hidden { position: 0, rule: HiddenRule::KeepVisitAndSelf });
+        let hidden =
+            Some(Hidden { kind: CodeKind::Diagnosis, position: 0, rule: HiddenRule::KeepVisitAndSelf });
         let matrix = prior()
             .matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, ..MatrixSettings::default() });
         assert_eq!(rows(&matrix, 3), [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]);
@@ -774,7 +786,7 @@ mod tests {
 
     #[test]
     fn the_literal_rule_empties_row_and_column() {
-        let hidden = Some(Hidden { position: 0, rule: HiddenRule::AllZero });
+        let hidden = Some(Hidden { kind: CodeKind::Diagnosis, position: 0, rule: HiddenRule::AllZero });
         let matrix = prior()
             .matrix(&encounter(&[0], &[0], &[]), &MatrixSettings { hidden, ..MatrixSettings::default() });
         assert_eq!(rows(&matrix, 3), [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.5 / 1.5]]);
@@ -834,7 +846,7 @@ mod tests {
                 ..PerKind::default()
             };
             let encounter = Encounter { codes, ..Encounter::new(PerKind::default()) };
-            let hide = |rule| Some(Hidden { position: visit.mask_pos - 1, rule });
+            let hide = |rule| Some(Hidden { kind: CodeKind::Diagnosis, position: visit.mask_pos - 1, rule });
             for (hidden, expected) in [
                 (None, &visit.P),
                 (hide(HiddenRule::KeepVisitAndSelf), &visit.P_masked_cond),

@@ -3,11 +3,12 @@
 use serde::Serialize;
 
 use crate::graph::Link;
+use crate::record::CodeKind;
 
 /// One thing that a model predicts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// What: a label, a diagnosis, or two codes that are connected.
+    /// What: a label, a code, or two codes that are connected.
     pub what: String,
     /// How probable the model finds it.
     pub probability: f64,
@@ -20,8 +21,8 @@ pub struct Answer {
 pub(crate) enum Statement {
     /// The label of this index is true.
     Label(usize),
-    /// The diagnosis of this id is the hidden one.
-    Diagnosis(usize),
+    /// The code of this id, of the hidden one's kind, is the hidden one.
+    Hidden(usize),
     /// The diagnosis of this id is in the next visit.
     Next(usize),
     /// These two nodes are connected; the first is nearer to the visit.
@@ -29,7 +30,7 @@ pub(crate) enum Statement {
 }
 
 /// What a model predicts for an encounter. Nodes are those of [`NodeRanges`](crate::graph::NodeRanges),
-/// diagnoses are ids of the run's vocabulary.
+/// codes are ids of the run's vocabulary.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
     /// How probable an edge is, for each pair of nodes that M allows, in order of nodes.
@@ -42,6 +43,15 @@ pub enum Prediction {
         /// The one that was.
         hidden: u32,
         /// All diagnoses with their probabilities, the most probable first.
+        ranked: Vec<(u32, f64)>,
+    },
+    /// Which code was hidden.
+    HiddenCode {
+        /// The kind of it and of all that are ranked.
+        kind: CodeKind,
+        /// The id of the one that was.
+        hidden: u32,
+        /// All codes of this kind with their probabilities, the most probable first.
         ranked: Vec<(u32, f64)>,
     },
     /// Which diagnoses the next visit has.

@@ -1,11 +1,13 @@
 //! The head of a model: from vectors of nodes to the answer of a question, and its loss.
 
+use std::ops::Range;
+
 use gct_kernels::engine::{DecoderParameters, Engine, Linear, Reach};
 use gct_kernels::rows::Activation;
 use gct_kernels::weights::{Dense, Vector};
 use serde::{Deserialize, Serialize};
 
-use super::{edges, hidden_diagnosis, labels};
+use super::{edges, hidden_code, hidden_diagnosis, labels};
 use crate::batch::{EmbeddingRows, Example};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
@@ -35,6 +37,8 @@ pub enum HeadConfig {
     /// Which diagnosis is hidden, from its node; from the visit for Shallow and Deep, whose nodes do not see
     /// each other.
     HiddenDiagnosis,
+    /// Which code is hidden, likewise: a logit for each diagnosis, treatment and lab.
+    HiddenCode,
     /// Which diagnoses the next visit has: a label for each of the vocabulary.
     NextDiagnoses,
 }
@@ -74,6 +78,7 @@ impl HeadConfig {
             HeadConfig::Edges { .. }
             | HeadConfig::RawEdges
             | HeadConfig::HiddenDiagnosis
+            | HeadConfig::HiddenCode
             | HeadConfig::NextDiagnoses => 0,
         }
     }
@@ -87,6 +92,7 @@ impl HeadConfig {
             HeadConfig::Edges { .. }
             | HeadConfig::RawEdges
             | HeadConfig::HiddenDiagnosis
+            | HeadConfig::HiddenCode
             | HeadConfig::NextDiagnoses
                 if backbone.sums_logits =>
             {
@@ -96,7 +102,7 @@ impl HeadConfig {
                     "another model, such as gct or shallow: it predicts labels of the visit and nothing else",
                 ))
             }
-            HeadConfig::RawEdges | HeadConfig::NextDiagnoses if backbone.explains => Err(Error::setting(
+            HeadConfig::RawEdges | HeadConfig::HiddenCode | HeadConfig::NextDiagnoses if backbone.explains => Err(Error::setting(
                 "model",
                 backbone.name,
                 "another model: it predicts edges, a hidden diagnosis, and labels that say whether a diagnosis led \
@@ -116,6 +122,7 @@ impl HeadConfig {
             HeadConfig::Edges { .. }
             | HeadConfig::RawEdges
             | HeadConfig::HiddenDiagnosis
+            | HeadConfig::HiddenCode
             | HeadConfig::NextDiagnoses => Ok(()),
         }
     }
@@ -139,6 +146,15 @@ pub(crate) enum Head {
         output: Output,
         /// Whether from the visit.
         from_visit: bool,
+    },
+    /// The same of all codes.
+    HiddenCode {
+        /// The layer.
+        output: Output,
+        /// Whether from the visit.
+        from_visit: bool,
+        /// How many codes there are of each kind.
+        rows: EmbeddingRows,
     },
 }
 
@@ -172,11 +188,19 @@ impl Head {
                 let output = (!backbone.sums_logits).then(|| Output::new("head", width, *count, parameters));
                 Ok(Head::Labels { count: *count, output })
             }
+            HeadConfig::HiddenCode if hidden_code::count(rows) == 0 => {
+                Err(Error::setting("head", "hidden_code", "labels, because there are no codes"))
+            }
             HeadConfig::HiddenDiagnosis if diagnoses == 0 => without_diagnoses("hidden_diagnosis"),
             HeadConfig::NextDiagnoses if diagnoses == 0 => without_diagnoses("next_diagnoses"),
             HeadConfig::HiddenDiagnosis => Ok(Head::HiddenDiagnosis {
                 output: Output::new("head", width, diagnoses, parameters),
                 from_visit: !backbone.nodes_see_others,
+            }),
+            HeadConfig::HiddenCode => Ok(Head::HiddenCode {
+                output: Output::new("head", width, hidden_code::count(rows), parameters),
+                from_visit: !backbone.nodes_see_others,
+                rows,
             }),
             HeadConfig::NextDiagnoses => Ok(Head::Labels {
                 count: diagnoses,
@@ -189,7 +213,7 @@ impl Head {
     pub(crate) fn learns_edges(&self) -> bool {
         match self {
             Head::Edges(_) => true,
-            Head::Labels { .. } | Head::HiddenDiagnosis { .. } => false,
+            Head::Labels { .. } | Head::HiddenDiagnosis { .. } | Head::HiddenCode { .. } => false,
         }
     }
 
@@ -198,15 +222,17 @@ impl Head {
         match self {
             Head::Edges(_) => edges::terms(examples),
             Head::Labels { .. } => labels::terms(examples),
-            Head::HiddenDiagnosis { .. } => examples.len(),
+            Head::HiddenDiagnosis { .. } | Head::HiddenCode { .. } => examples.len(),
         }
     }
 
     /// The nodes whose vectors it looks at.
     pub(crate) fn reach(&self) -> Reach {
         match self {
-            Head::Edges(_) => Reach::ALL,
-            Head::Labels { .. } | Head::HiddenDiagnosis { from_visit: true, .. } => Reach::FIRST,
+            Head::Edges(_) | Head::HiddenCode { from_visit: false, .. } => Reach::ALL,
+            Head::Labels { .. }
+            | Head::HiddenDiagnosis { from_visit: true, .. }
+            | Head::HiddenCode { from_visit: true, .. } => Reach::FIRST,
             Head::HiddenDiagnosis { from_visit: false, .. } => Reach::FIRST.further(1),
         }
     }
@@ -215,7 +241,7 @@ impl Head {
     pub(crate) fn looks_at_visits(&self) -> bool {
         match self {
             Head::Labels { .. } => true,
-            Head::Edges(_) | Head::HiddenDiagnosis { .. } => false,
+            Head::Edges(_) | Head::HiddenDiagnosis { .. } | Head::HiddenCode { .. } => false,
         }
     }
 
@@ -223,7 +249,9 @@ impl Head {
     pub(crate) fn can_answer(&self, examples: &[Example]) -> bool {
         match self {
             Head::Edges(_) | Head::Labels { .. } => true,
-            Head::HiddenDiagnosis { .. } => examples.iter().all(|example| example.visit.hidden.is_some()),
+            Head::HiddenDiagnosis { .. } | Head::HiddenCode { .. } => {
+                examples.iter().all(|example| example.visit.hidden.is_some())
+            }
         }
     }
 
@@ -231,7 +259,7 @@ impl Head {
     pub(crate) fn decoder(&self) -> Option<Option<DecoderParameters>> {
         match self {
             Head::Edges(decoder) => Some(*decoder),
-            Head::Labels { .. } | Head::HiddenDiagnosis { .. } => None,
+            Head::Labels { .. } | Head::HiddenDiagnosis { .. } | Head::HiddenCode { .. } => None,
         }
     }
 
@@ -251,13 +279,24 @@ impl Head {
             Head::Edges(_) => None,
             Head::Labels { output: None, .. } => Some(vectors.visits.clone()),
             Head::Labels { output: Some(output), .. }
-            | Head::HiddenDiagnosis { output, from_visit: true } => {
+            | Head::HiddenDiagnosis { output, from_visit: true }
+            | Head::HiddenCode { output, from_visit: true, .. } => {
                 Some(output.logits(engine, &vectors.visits))
             }
-            Head::HiddenDiagnosis { output, from_visit: false } => {
+            Head::HiddenDiagnosis { output, from_visit: false }
+            | Head::HiddenCode { output, from_visit: false, .. } => {
                 let selected = engine.select(&vectors.nodes, &hidden_diagnosis::nodes(examples));
                 Some(output.logits(engine, &selected))
             }
+        }
+    }
+
+    /// Of the logits of an example, those of what its answer can be: all, or those of the codes of the hidden
+    /// one's kind.
+    pub(crate) fn answerable(&self, example: &Example, logits: usize) -> Range<usize> {
+        match self {
+            Head::Edges(_) | Head::Labels { .. } | Head::HiddenDiagnosis { .. } => 0..logits,
+            Head::HiddenCode { rows, .. } => hidden_code::of_kind(*rows, example),
         }
     }
 
@@ -282,7 +321,10 @@ impl Head {
             (Head::HiddenDiagnosis { .. }, Some(logits)) => {
                 hidden_diagnosis::batch_loss(engine, &logits, examples, smoothing, share)
             }
-            (Head::Labels { .. } | Head::HiddenDiagnosis { .. }, None) => {
+            (Head::HiddenCode { rows, .. }, Some(logits)) => {
+                hidden_code::batch_loss(engine, &logits, (examples, *rows), smoothing, share)
+            }
+            (Head::Labels { .. } | Head::HiddenDiagnosis { .. } | Head::HiddenCode { .. }, None) => {
                 unreachable!("only edges have no logits")
             }
         };

@@ -1,5 +1,6 @@
 //! Which diagnosis is hidden: a logit for each of the vocabulary, from the hidden node, or from the visit for
-//! models whose nodes do not see each other.
+//! models whose nodes do not see each other. What does not depend on the kind of the hidden code is that of
+//! [`hidden_code`](super::hidden_code) too: there logits are those of all codes of the hidden one's kind.
 
 use std::sync::Arc;
 
@@ -13,45 +14,45 @@ use super::answer::{Answer, Prediction, Statement, largest, softmax};
 use super::table::{Column, Keys, TableOptions};
 use crate::batch::Example;
 use crate::metric::{Bootstrap, Draws, Means, Replicated, Scores};
-use crate::record::{Encounter, Vocabulary};
+use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
 /// How many guesses an explanation has.
 const GUESSES: usize = 5;
 
-/// Which diagnosis is hidden.
+/// Which code is hidden, of those that may be.
 #[derive(Debug, Clone, Copy)]
 pub enum Hide {
     /// One that depends on the encounter alone.
     ByEncounter,
     /// Another one for each key.
     ByKey(u64),
-    /// The one at this position among the encounter's diagnoses.
+    /// The one at this position among those of the encounter: its diagnoses or, where a code of any kind may
+    /// be hidden, its diagnoses, treatments and labs, one after the other.
     Position(usize),
 }
 
 impl Hide {
-    /// The position of the hidden diagnosis among those of an encounter, which has at least one.
-    pub(super) fn position(self, encounter: &Encounter) -> usize {
-        let diagnoses = encounter.codes.diagnosis.len();
+    /// The position of the hidden code among so many of an encounter that may be hidden, at least one.
+    pub(super) fn position(self, encounter: &Encounter, codes: usize) -> usize {
         match self {
-            Hide::ByKey(key) => Xoshiro256PlusPlus::seed_from_u64(key).random_range(0..diagnoses),
+            Hide::ByKey(key) => Xoshiro256PlusPlus::seed_from_u64(key).random_range(0..codes),
             Hide::Position(position) => position,
             Hide::ByEncounter => {
                 let digest = Sha256::digest(format!("gct-hidden-1\0{}", encounter.id.as_str()));
                 let number = u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes"));
-                (number % diagnoses as u64) as usize
+                (number % codes as u64) as usize
             }
         }
     }
 }
 
-/// The hidden diagnosis of an example: its node and its id.
-fn hidden(example: &Example) -> (usize, u32) {
-    example.visit.hidden.expect("a diagnosis is hidden to be guessed")
+/// The hidden code of an example: its node and its id.
+pub(super) fn hidden(example: &Example) -> (usize, u32) {
+    example.visit.hidden.expect("a code is hidden to be guessed")
 }
 
-/// The node of the hidden diagnosis of each example, as the engine selects rows.
+/// The node of the hidden code of each example, as the engine selects rows.
 pub(super) fn nodes(examples: &[Example]) -> Vec<(usize, usize)> {
     examples.iter().enumerate().map(|(at, example)| (at, hidden(example).0)).collect()
 }
@@ -67,12 +68,17 @@ pub(super) fn batch_loss<E: Engine>(
     engine.class_loss(logits, examples.iter().map(|example| hidden(example).1 as usize), smoothing, share)
 }
 
-/// The id of the hidden diagnosis of a sample.
-fn truth(sample: &Sample<'_>) -> usize {
-    sample.hidden_diagnosis().expect("a diagnosis is hidden to be guessed") as usize
+/// The kind and the id of the hidden code of a sample.
+pub(super) fn hidden_code(sample: &Sample<'_>) -> (CodeKind, u32) {
+    sample.hidden_code().expect("a code is hidden to be guessed")
 }
 
-/// Cross entropy of the hidden diagnosis and its logits.
+/// Its id alone.
+fn truth(sample: &Sample<'_>) -> usize {
+    hidden_code(sample).1 as usize
+}
+
+/// Cross entropy of the hidden code and its logits.
 pub(super) fn loss(sample: &Sample<'_>, logits: &[f32]) -> Option<f64> {
     Some(class_loss(logits, truth(sample)))
 }
@@ -112,16 +118,20 @@ impl Tally {
 
 /// All diagnoses, the most probable first.
 pub(super) fn prediction(sample: &Sample<'_>, logits: &[f32]) -> Prediction {
-    let shares = softmax(logits);
-    let ranked = largest(&shares, shares.len()).into_iter().map(|id| (id as u32, shares[id])).collect();
-    Prediction::HiddenDiagnosis { hidden: truth(sample) as u32, ranked }
+    Prediction::HiddenDiagnosis { hidden: truth(sample) as u32, ranked: ranked(logits) }
 }
 
-/// The most probable guesses, and the hidden diagnosis, however improbable it is.
+/// The ids of all codes with their probabilities, the most probable first.
+pub(super) fn ranked(logits: &[f32]) -> Vec<(u32, f64)> {
+    let shares = softmax(logits);
+    largest(&shares, shares.len()).into_iter().map(|id| (id as u32, shares[id])).collect()
+}
+
+/// The most probable guesses, and the hidden code, however improbable it is.
 pub(super) fn answers(sample: &Sample<'_>, logits: &[f32], vocabulary: &Vocabulary) -> Vec<Answer> {
-    let (hidden, shares) = (truth(sample), softmax(logits));
+    let ((kind, _), hidden, shares) = (hidden_code(sample), truth(sample), softmax(logits));
     let guess = |id: usize| Answer {
-        what: vocabulary.diagnosis[id].code.clone(),
+        what: vocabulary[kind][id].code.clone(),
         probability: shares[id],
         truth: Some(id == hidden),
     };
@@ -130,10 +140,10 @@ pub(super) fn answers(sample: &Sample<'_>, logits: &[f32], vocabulary: &Vocabula
 
 /// The same as statements.
 pub(super) fn statements(sample: &Sample<'_>, logits: &[f32]) -> Vec<Statement> {
-    guesses(sample, &softmax(logits)).into_iter().map(Statement::Diagnosis).collect()
+    guesses(sample, &softmax(logits)).into_iter().map(Statement::Hidden).collect()
 }
 
-/// The ids of the most probable diagnoses, and that of the hidden one.
+/// The ids of the most probable codes, and that of the hidden one.
 fn guesses(sample: &Sample<'_>, shares: &[f64]) -> Vec<usize> {
     let (mut guesses, hidden) = (largest(shares, GUESSES), truth(sample));
     guesses.extend((!guesses.contains(&hidden)).then_some(hidden));
@@ -178,7 +188,7 @@ impl<'a> Table<'a> {
 
     /// What each row of a sample says.
     pub(super) fn statements(&self, logits: &[f32]) -> Vec<Statement> {
-        largest(&softmax(logits), self.guesses).into_iter().map(Statement::Diagnosis).collect()
+        largest(&softmax(logits), self.guesses).into_iter().map(Statement::Hidden).collect()
     }
 
     pub(super) fn take(&mut self) -> Vec<Column> {
@@ -221,14 +231,14 @@ mod tests {
     #[test]
     fn evaluation_always_hides_the_same_diagnosis_and_training_another() {
         let positions = |hide: &dyn Fn(u64) -> Hide| -> Vec<usize> {
-            (0..200).map(|key| hide(key).position(&encounter("e", 7))).collect()
+            (0..200).map(|key| hide(key).position(&encounter("e", 7), 7)).collect()
         };
         let fixed = positions(&|_| Hide::ByEncounter);
         assert!(fixed.iter().all(|position| *position == fixed[0]));
         let changing = positions(&Hide::ByKey);
         assert!((0..7).all(|position| changing.contains(&position)), "{changing:?}");
         let others: Vec<usize> =
-            (0..200).map(|i| Hide::ByEncounter.position(&encounter(&i.to_string(), 7))).collect();
+            (0..200).map(|i| Hide::ByEncounter.position(&encounter(&i.to_string(), 7), 7)).collect();
         assert!((0..7).all(|position| others.contains(&position)), "{others:?}");
     }
 

@@ -6,6 +6,7 @@
 //! | `Question::Edges` | `graph_reconstruction` | which pairs of nodes are connected | inner products | binary cross entropy over all ordered pairs | AUCPR |
 //! | `Question::Labels` | `diagnosis_treatment`, `readmission`, `mortality`, `label:NAME`, `labels:NAME,NAME` | labels of the visit | linear | binary cross entropy | AUCPR |
 //! | `Question::HiddenDiagnosis` | `masked_diagnosis` | which diagnosis is hidden | linear | cross entropy | accuracy |
+//! | `Question::HiddenCode` | `masked_code` | which diagnosis, treatment or lab is hidden | linear | cross entropy over all codes | accuracy |
 //! | `Question::NextDiagnoses` | `next_diagnoses`, `next_diagnoses:new` | diagnoses of the next visit | linear | binary cross entropy over all diagnoses | recall@20 |
 //!
 //! Encounters have the labels of the question, in its order, and no others. Where none of them is known, or
@@ -20,19 +21,20 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::batch::Example;
+use crate::batch::{EmbeddingRows, Example};
 use crate::dataset;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::history::History;
 use crate::metric;
 use crate::overrides;
-use crate::record::{Encounter, Vocabulary};
+use crate::record::{CodeKind, Encounter, Vocabulary};
 use crate::sample::Sample;
 
 mod answer;
 mod edges;
 mod head;
+mod hidden_code;
 mod hidden_diagnosis;
 mod labels;
 mod measured;
@@ -80,6 +82,8 @@ pub enum Question {
     Labels(Labels),
     /// Which diagnosis is hidden.
     HiddenDiagnosis,
+    /// Which code is hidden: a diagnosis, a treatment or a lab.
+    HiddenCode,
     /// Which diagnoses the next visit has.
     NextDiagnoses(Next),
 }
@@ -100,12 +104,15 @@ impl Question {
         labels::MORTALITY,
     ];
 
+    /// The task of a hidden code of any kind, which the paper does not have.
+    pub const MASKED_CODE: &'static str = hidden_code::MASKED_CODE;
+
     /// The names of the tasks about the next visit, which the paper does not have.
     pub const NEXT_NAMES: [&str; 2] = [next_diagnoses::NEXT_DIAGNOSES, next_diagnoses::NEW_DIAGNOSES];
 
     /// The names of all tasks but those about labels of any name.
     fn tasks() -> impl Iterator<Item = &'static str> {
-        Question::NAMES.into_iter().chain(Question::NEXT_NAMES)
+        Question::NAMES.into_iter().chain([Question::MASKED_CODE]).chain(Question::NEXT_NAMES)
     }
 
     /// The question of this name, or whether the label of this name is true, if the dataset has it.
@@ -139,6 +146,7 @@ impl Question {
             Question::Edges
             | Question::Labels(_)
             | Question::HiddenDiagnosis
+            | Question::HiddenCode
             | Question::NextDiagnoses(Next::All) => self.to_string().replace('_', " "),
         }
     }
@@ -149,6 +157,7 @@ impl Question {
             Question::Edges => GRAPH_RECONSTRUCTION,
             Question::Labels(_) => "labels",
             Question::HiddenDiagnosis => MASKED_DIAGNOSIS,
+            Question::HiddenCode => Question::MASKED_CODE,
             Question::NextDiagnoses(Next::All) => next_diagnoses::NEXT_DIAGNOSES,
             Question::NextDiagnoses(Next::New) => next_diagnoses::NEW_DIAGNOSES,
         }
@@ -160,6 +169,7 @@ impl Question {
             Question::Edges => "pairs",
             Question::Labels(_) => "labels",
             Question::HiddenDiagnosis => "diagnosis",
+            Question::HiddenCode => "code",
             Question::NextDiagnoses(_) => "next",
         }
     }
@@ -170,7 +180,7 @@ impl Question {
         match self {
             Question::Edges => 0,
             Question::Labels(labels) => labels.names().len(),
-            Question::HiddenDiagnosis => 1,
+            Question::HiddenDiagnosis | Question::HiddenCode => 1,
             Question::NextDiagnoses(_) => next_diagnoses::GUESSES,
         }
     }
@@ -180,7 +190,7 @@ impl Question {
     pub(crate) fn next_truth(&self, sample: &Sample<'_>) -> Option<Vec<u32>> {
         match self {
             Question::NextDiagnoses(next) => next.truth(sample),
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => None,
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis | Question::HiddenCode => None,
         }
     }
 
@@ -188,7 +198,10 @@ impl Question {
     pub fn labels(&self) -> Vec<String> {
         match self {
             Question::Labels(labels) => labels.names(),
-            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => Vec::new(),
+            Question::Edges
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => Vec::new(),
         }
     }
 
@@ -213,6 +226,7 @@ impl Question {
             Question::Edges => "known edges",
             Question::Labels(_) => "a known label",
             Question::HiddenDiagnosis => "a diagnosis",
+            Question::HiddenCode => "a diagnosis, treatment or lab",
             Question::NextDiagnoses(_) => "a next visit of the same patient",
         }
     }
@@ -223,6 +237,7 @@ impl Question {
             Question::Edges => encounter.edges.is_some(),
             Question::Labels(_) => encounter.labels.iter().any(Option::is_some),
             Question::HiddenDiagnosis => !encounter.codes.diagnosis.is_empty(),
+            Question::HiddenCode => hidden_code::candidates(encounter) > 0,
             Question::NextDiagnoses(_) => next.is_some(),
         }
     }
@@ -232,7 +247,7 @@ impl Question {
         match self {
             Question::Edges => dataset.with_edges > 0,
             Question::Labels(labels) => labels.names().iter().any(|label| dataset.labels.contains(label)),
-            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => true,
+            Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => true,
         }
     }
 
@@ -240,7 +255,10 @@ impl Question {
     pub(crate) fn reads_edges(&self) -> bool {
         match self {
             Question::Edges => true,
-            Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => false,
+            Question::Labels(_)
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => false,
         }
     }
 
@@ -248,7 +266,7 @@ impl Question {
     pub(crate) fn is_about_next(&self) -> bool {
         match self {
             Question::NextDiagnoses(_) => true,
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => false,
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis | Question::HiddenCode => false,
         }
     }
 
@@ -276,9 +294,13 @@ impl Question {
     pub(crate) fn missing(&self, encounter: &Encounter) -> Option<&'static str> {
         match self {
             Question::HiddenDiagnosis if encounter.codes.diagnosis.is_empty() => Some("diagnosis"),
+            Question::HiddenCode if hidden_code::candidates(encounter) == 0 => {
+                Some("diagnosis, treatment or lab")
+            }
             Question::Edges
             | Question::Labels(_)
             | Question::HiddenDiagnosis
+            | Question::HiddenCode
             | Question::NextDiagnoses(_) => None,
         }
     }
@@ -286,12 +308,15 @@ impl Question {
     /// What is known of an encounter when the question is asked.
     ///
     /// # Panics
-    /// If a diagnosis is to be hidden and there is none.
+    /// If a code is to be hidden and there is none.
     pub fn sample<'a>(&self, encounter: &'a Encounter, hide: Hide) -> Sample<'a> {
         let sample = Sample::of(encounter);
         match self {
             Question::Edges | Question::Labels(_) | Question::NextDiagnoses(_) => sample,
-            Question::HiddenDiagnosis => sample.hiding(hide.position(encounter)),
+            Question::HiddenDiagnosis => {
+                sample.hiding(hide.position(encounter, encounter.codes.diagnosis.len()))
+            }
+            Question::HiddenCode => hidden_code::hiding(sample, hide),
         }
     }
 
@@ -313,7 +338,9 @@ impl Question {
     pub(crate) fn with_targets(&self, example: Example, sample: &Sample<'_>, diagnoses: usize) -> Example {
         match self {
             Question::NextDiagnoses(next) => example.with_labels(next.targets(sample, diagnoses)),
-            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis => example,
+            Question::Edges | Question::Labels(_) | Question::HiddenDiagnosis | Question::HiddenCode => {
+                example
+            }
         }
     }
 
@@ -323,6 +350,7 @@ impl Question {
             Question::Edges => edges::HEAD,
             Question::Labels(labels) => HeadConfig::Labels { count: labels.names().len() },
             Question::HiddenDiagnosis => HeadConfig::HiddenDiagnosis,
+            Question::HiddenCode => HeadConfig::HiddenCode,
             Question::NextDiagnoses(_) => HeadConfig::NextDiagnoses,
         }
     }
@@ -338,6 +366,7 @@ impl Question {
             }
             Question::Labels(_) => (*head == self.head(), "labels, one for each label of the task"),
             Question::HiddenDiagnosis => (*head == self.head(), "hidden_diagnosis"),
+            Question::HiddenCode => (*head == self.head(), "hidden_code"),
             Question::NextDiagnoses(_) => (*head == self.head(), "next_diagnoses"),
         };
         if fits {
@@ -363,16 +392,19 @@ impl Question {
             Question::Edges
             | Question::Labels(_)
             | Question::HiddenDiagnosis
+            | Question::HiddenCode
             | Question::NextDiagnoses(_) => Ok(()),
         }
     }
 
-    /// How many numbers an answer can have, apart from pairs of nodes, for a vocabulary of so many diagnoses.
-    pub(crate) fn answer_len(&self, diagnoses: usize) -> usize {
+    /// How many numbers are computed for an answer, apart from pairs of nodes, with a vocabulary of these
+    /// sizes.
+    pub(crate) fn answer_len(&self, rows: EmbeddingRows) -> usize {
         match self {
             Question::Edges => 1,
             Question::Labels(labels) => labels.names().len(),
-            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => diagnoses,
+            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => rows.codes(CodeKind::Diagnosis),
+            Question::HiddenCode => hidden_code::count(rows),
         }
     }
 
@@ -380,7 +412,7 @@ impl Question {
     pub fn chosen_by(&self) -> &'static str {
         match self {
             Question::Edges | Question::Labels(_) => "aucpr",
-            Question::HiddenDiagnosis => "accuracy",
+            Question::HiddenDiagnosis | Question::HiddenCode => "accuracy",
             Question::NextDiagnoses(_) => next_diagnoses::CHOSEN_BY,
         }
     }
@@ -390,14 +422,17 @@ impl Question {
         match self {
             Question::Edges => vec!["all pairs".into()],
             Question::Labels(labels) => labels.names(),
-            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => Vec::new(),
+            Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => Vec::new(),
         }
     }
 
     /// Whether a sample has one prediction of each series, so that their numbers are numbers of encounters.
     pub(crate) fn counts_encounters(&self) -> bool {
         match self {
-            Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => true,
+            Question::Labels(_)
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => true,
             Question::Edges => false,
         }
     }
@@ -406,7 +441,10 @@ impl Question {
     pub(crate) fn risk(&self, logits: &[f32]) -> Option<f32> {
         match self {
             Question::Labels(_) => logits.iter().copied().reduce(f32::max),
-            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => None,
+            Question::Edges
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => None,
         }
     }
 
@@ -421,7 +459,7 @@ impl Question {
         match self {
             Question::Edges => edges::each_outcome(sample, logits, |logit, truth| each(0, logit, truth)),
             Question::Labels(_) => labels::each_outcome(sample, logits, each),
-            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => {}
+            Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => {}
         }
     }
 
@@ -436,7 +474,7 @@ impl Question {
                 });
                 (count > 0).then(|| sum / f64::from(count))
             }
-            Question::HiddenDiagnosis => hidden_diagnosis::loss(sample, logits),
+            Question::HiddenDiagnosis | Question::HiddenCode => hidden_diagnosis::loss(sample, logits),
             Question::NextDiagnoses(next) => next.loss(sample, logits),
         }
     }
@@ -462,7 +500,9 @@ impl Question {
         match self {
             Question::Edges => edges::answers(sample, logits, vocabulary, pairs),
             Question::Labels(labels) => labels::answers(labels, sample, logits),
-            Question::HiddenDiagnosis => hidden_diagnosis::answers(sample, logits, vocabulary),
+            Question::HiddenDiagnosis | Question::HiddenCode => {
+                hidden_diagnosis::answers(sample, logits, vocabulary)
+            }
             Question::NextDiagnoses(next) => next.answers(sample, logits, vocabulary),
         }
     }
@@ -472,7 +512,7 @@ impl Question {
         match self {
             Question::Edges => edges::statements(sample, logits, pairs),
             Question::Labels(_) => labels::statements(logits),
-            Question::HiddenDiagnosis => hidden_diagnosis::statements(sample, logits),
+            Question::HiddenDiagnosis | Question::HiddenCode => hidden_diagnosis::statements(sample, logits),
             Question::NextDiagnoses(next) => next.statements(sample, logits),
         }
     }
@@ -483,6 +523,7 @@ impl Question {
             Question::Edges => Prediction::Edges(edges::links(sample, logits)),
             Question::Labels(_) => Prediction::Labels(labels::probabilities(logits)),
             Question::HiddenDiagnosis => hidden_diagnosis::prediction(sample, logits),
+            Question::HiddenCode => hidden_code::prediction(sample, logits),
             Question::NextDiagnoses(next) => next.prediction(sample, logits),
         }
     }
@@ -492,7 +533,10 @@ impl Question {
     pub(crate) fn edge_probabilities(&self, nodes: usize, logits: &[f32]) -> Option<Vec<f32>> {
         match self {
             Question::Edges => Some(edges::probabilities(nodes, logits)),
-            Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => None,
+            Question::Labels(_)
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => None,
         }
     }
 }
@@ -502,7 +546,7 @@ impl Statement {
     pub(crate) fn log_odds(self, nodes: usize, logits: &[f32]) -> f64 {
         match self {
             Statement::Label(label) | Statement::Next(label) => f64::from(logits[label]),
-            Statement::Diagnosis(id) => answer::class_log_odds(logits, id),
+            Statement::Hidden(id) => answer::class_log_odds(logits, id),
             Statement::Pair(from, to) => edges::log_odds(nodes, logits, (from, to)),
         }
     }
@@ -510,7 +554,7 @@ impl Statement {
     /// The same statement about an encounter without some nodes; `None` if it is about one of them.
     pub(crate) fn without(self, left_out: &[usize]) -> Option<Statement> {
         match self {
-            Statement::Label(_) | Statement::Diagnosis(_) | Statement::Next(_) => Some(self),
+            Statement::Label(_) | Statement::Hidden(_) | Statement::Next(_) => Some(self),
             Statement::Pair(from, to) => {
                 let ends = [from, to].map(|node| graph::node_without(node, left_out));
                 Some(Statement::Pair(ends[0]?, ends[1]?))
@@ -524,7 +568,9 @@ impl fmt::Display for Question {
         match self {
             Question::Edges => f.write_str(GRAPH_RECONSTRUCTION),
             Question::Labels(labels) => labels.fmt(f),
-            Question::HiddenDiagnosis | Question::NextDiagnoses(_) => f.write_str(self.kind()),
+            Question::HiddenDiagnosis | Question::HiddenCode | Question::NextDiagnoses(_) => {
+                f.write_str(self.kind())
+            }
         }
     }
 }
@@ -544,6 +590,7 @@ impl FromStr for Question {
             GRAPH_RECONSTRUCTION => Question::Edges,
             labels::DIAGNOSIS_TREATMENT => Question::Labels(Labels::DiagnosisTreatment),
             MASKED_DIAGNOSIS => Question::HiddenDiagnosis,
+            hidden_code::MASKED_CODE => Question::HiddenCode,
             labels::READMISSION => Question::Labels(Labels::Readmission),
             labels::MORTALITY => Question::Labels(Labels::Mortality),
             next_diagnoses::NEXT_DIAGNOSES => Question::NextDiagnoses(Next::All),

@@ -169,7 +169,10 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
     fn are_labels(&self) -> bool {
         match self.question {
             Question::Labels(_) => true,
-            Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_) => false,
+            Question::Edges
+            | Question::HiddenDiagnosis
+            | Question::HiddenCode
+            | Question::NextDiagnoses(_) => false,
         }
     }
 
@@ -271,7 +274,7 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
     fn counts(&self, sorted: &Sorted, group: usize, series: Option<u16>) -> Counts {
         match self.question {
             Question::Edges | Question::Labels(_) => Counts::of(sorted),
-            Question::HiddenDiagnosis => {
+            Question::HiddenDiagnosis | Question::HiddenCode => {
                 Counts { predictions: self.rows_of(group, series).count() as u64, ..Counts::default() }
             }
             // Of each encounter one: its diagnoses together.
@@ -294,7 +297,7 @@ impl<G: Fn(&Row) -> usize> Grouped<'_, G> {
                 rows.for_each(|row| binary.add(row.logit, row.truth, subject(row)));
                 binary.replicated(self.are_labels(), draws)
             }
-            Question::HiddenDiagnosis => {
+            Question::HiddenDiagnosis | Question::HiddenCode => {
                 let mut guesses = hidden_diagnosis::Tally::default();
                 rows.for_each(|row| guesses.add(row.truth, self.rows.number(row), subject(row)));
                 (guesses.replicated(draws), Sorted::default())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 
-use super::{Question, Statement, edges, hidden_diagnosis, labels, next_diagnoses};
+use super::{Question, Statement, edges, hidden_code, hidden_diagnosis, labels, next_diagnoses};
 use crate::error::{Error, Result};
 use crate::record::Vocabulary;
 use crate::sample::Sample;
@@ -15,7 +15,7 @@ use crate::sample::Sample;
 pub struct TableOptions {
     /// The probability above which a label is predicted.
     pub threshold: f64,
-    /// How many diagnoses are guessed, or are told of the next visit.
+    /// How many codes are guessed, or diagnoses are told of the next visit.
     pub top: usize,
     /// The least probability of a pair that is written.
     pub min_probability: f64,
@@ -91,6 +91,7 @@ pub(crate) enum Table<'a> {
     Edges(edges::Table<'a>),
     Labels(labels::Table),
     HiddenDiagnosis(hidden_diagnosis::Table<'a>),
+    HiddenCode(hidden_code::Table<'a>),
     NextDiagnoses(next_diagnoses::Table<'a>),
 }
 
@@ -102,6 +103,7 @@ impl<'a> Table<'a> {
             Question::HiddenDiagnosis => {
                 Table::HiddenDiagnosis(hidden_diagnosis::Table::new(vocabulary, options))
             }
+            Question::HiddenCode => Table::HiddenCode(hidden_code::Table::new(vocabulary, options)),
             Question::NextDiagnoses(next) => {
                 Table::NextDiagnoses(next_diagnoses::Table::new(*next, vocabulary, options))
             }
@@ -117,6 +119,7 @@ impl<'a> Table<'a> {
             Table::Edges(table) => table.add(sample, logits),
             Table::Labels(table) => table.add(sample, logits)?,
             Table::HiddenDiagnosis(table) => table.add(sample, logits),
+            Table::HiddenCode(table) => table.add(sample, logits),
             Table::NextDiagnoses(table) => table.add(sample, logits),
         }
         Ok(())
@@ -128,6 +131,7 @@ impl<'a> Table<'a> {
             Table::Edges(table) => table.statements(sample, logits),
             Table::Labels(table) => table.statements(sample, logits),
             Table::HiddenDiagnosis(table) => table.statements(logits),
+            Table::HiddenCode(table) => table.statements(logits),
             Table::NextDiagnoses(table) => table.statements(sample, logits),
         }
     }
@@ -138,6 +142,7 @@ impl<'a> Table<'a> {
             Table::Edges(table) => table.take(),
             Table::Labels(table) => table.take(),
             Table::HiddenDiagnosis(table) => table.take(),
+            Table::HiddenCode(table) => table.take(),
             Table::NextDiagnoses(table) => table.take(),
         };
         RecordBatch::try_from_iter_with_nullable(columns).expect("the columns of a table are of one length")

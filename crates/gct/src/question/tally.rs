@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::measured::{Asked, Chosen, Counts, Decisions, Details, LabelScores};
 use super::subgroups::{By, Rows};
-use super::{Question, hidden_diagnosis, next_diagnoses};
+use super::{Question, hidden_code, hidden_diagnosis, next_diagnoses};
 use crate::error::{Error, Result};
 use crate::metric::{
     Aim, Bootstrap, Draws, Predictions, Replicated, Scored, Scores, Sorted, SubjectRanking,
@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     series: Vec<(String, Binary)>,
     /// Guesses of one class among many.
     guesses: hidden_diagnosis::Tally,
+    /// The same where codes of all kinds are guessed.
+    codes: hidden_code::Tally,
     /// Diagnoses of next visits.
     next: next_diagnoses::Tally,
     /// Every answer by itself, if there are subgroups.
@@ -90,6 +92,7 @@ impl Tally {
             all: Binary::default(),
             series: names.into_iter().map(|name| (name, Binary::default())).collect(),
             guesses: hidden_diagnosis::Tally::default(),
+            codes: hidden_code::Tally::default(),
             next: next_diagnoses::Tally::default(),
             rows: Rows::default(),
         }
@@ -118,6 +121,11 @@ impl Tally {
             Question::HiddenDiagnosis => {
                 let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
                 self.guesses.add(is_right, loss, subject);
+                self.rows.add_guess(loss, is_right);
+            }
+            Question::HiddenCode => {
+                let (is_right, loss) = hidden_diagnosis::outcome(sample, logits);
+                self.codes.add(hidden_diagnosis::hidden_code(sample).0, is_right, loss, subject);
                 self.rows.add_guess(loss, is_right);
             }
             Question::NextDiagnoses(next) => {
@@ -167,6 +175,10 @@ impl Tally {
                 let draws = Draws::new(bootstrap, everybody);
                 vec![Replicates { series: None, metrics: self.guesses.replicated(&draws), draws }]
             }
+            Question::HiddenCode => {
+                let draws = Draws::new(bootstrap, everybody);
+                vec![Replicates { series: None, metrics: self.codes.replicated(&draws), draws }]
+            }
             Question::NextDiagnoses(_) => {
                 let draws = Draws::new(bootstrap, everybody);
                 vec![Replicates { series: None, metrics: self.next.replicated(&draws), draws }]
@@ -179,6 +191,7 @@ impl Tally {
         match self.question {
             Question::Edges | Question::Labels(_) => self.all.scores(bootstrap).0,
             Question::HiddenDiagnosis => self.guesses.scores(bootstrap),
+            Question::HiddenCode => self.codes.scores(bootstrap),
             Question::NextDiagnoses(_) => self.next.scores(bootstrap),
         }
     }
@@ -190,11 +203,8 @@ impl Tally {
     pub(crate) fn finish(self, asked: &Asked<'_>, by: &[By]) -> Result<(Scores, Details, Vec<LabelScores>)> {
         let (scores, mut details) = match &self.question {
             Question::Edges | Question::Labels(_) => of_binary(self.all, &self.question, asked, 0),
-            Question::HiddenDiagnosis => {
-                let (predictions, subjects) = (self.encounters, self.subjects.len() as u64);
-                let counts = Counts { predictions, subjects, ..Counts::default() };
-                (self.guesses.scores(&asked.bootstrap), Details { counts, ..Details::default() })
-            }
+            Question::HiddenDiagnosis => (self.guesses.scores(&asked.bootstrap), self.of_guesses()),
+            Question::HiddenCode => (self.codes.scores(&asked.bootstrap), self.of_guesses()),
             Question::NextDiagnoses(_) => {
                 let counts = Counts::new(self.next.predictions, self.subjects.len(), self.next.positives);
                 let codes = self.next.codes(asked.diagnoses, asked.min_cell);
@@ -213,6 +223,12 @@ impl Tally {
             label.details.subgroups = subgroups;
         }
         Ok((scores, details, labels))
+    }
+
+    /// What is told of guesses beside their metrics.
+    fn of_guesses(&self) -> Details {
+        let (predictions, subjects) = (self.encounters, self.subjects.len() as u64);
+        Details { counts: Counts { predictions, subjects, ..Counts::default() }, ..Details::default() }
     }
 
     /// The threshold that each aim chooses: over all labels, then for each where there are several.

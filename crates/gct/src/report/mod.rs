@@ -408,7 +408,10 @@ fn ceiling(question: &Question, findings: &serde_json::Value) -> Vec<CeilingMetr
         Question::Labels(Labels::DiagnosisTreatment) => &findings["diagnosis_treatment"],
         Question::Labels(Labels::Named(label)) if label == LATER => &findings["later"],
         Question::NextDiagnoses(Next::All) => &findings["next_diagnoses"],
-        Question::Labels(_) | Question::HiddenDiagnosis | Question::NextDiagnoses(Next::New) => {
+        Question::Labels(_)
+        | Question::HiddenDiagnosis
+        | Question::HiddenCode
+        | Question::NextDiagnoses(Next::New) => {
             return Vec::new();
         }
     };

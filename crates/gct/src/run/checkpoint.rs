@@ -129,7 +129,7 @@ pub(crate) fn remove_old(run: &Path) -> Result<()> {
 }
 
 /// Whether a run has a checkpoint.
-pub(super) fn exists(run: &Path) -> Result<bool> {
+pub(crate) fn exists(run: &Path) -> Result<bool> {
     Ok(!list(run)?.is_empty())
 }
 

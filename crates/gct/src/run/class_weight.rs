@@ -35,9 +35,13 @@ impl ClassWeight {
     pub(super) fn check(self, task: &Question) -> Result<()> {
         match (self, task) {
             (ClassWeight::Number(1.0), _) => Ok(()),
-            (_, Question::Edges | Question::HiddenDiagnosis | Question::NextDiagnoses(_)) => {
-                Err(Error::setting("class_weight", self, "1 in this task, which has no labels"))
-            }
+            (
+                _,
+                Question::Edges
+                | Question::HiddenDiagnosis
+                | Question::HiddenCode
+                | Question::NextDiagnoses(_),
+            ) => Err(Error::setting("class_weight", self, "1 in this task, which has no labels")),
             (ClassWeight::Number(number), _) if !(number > 0.0 && number <= 1e6) => {
                 Err(Error::setting("class_weight", number, ALLOWED))
             }

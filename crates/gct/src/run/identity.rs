@@ -16,6 +16,9 @@ pub(crate) struct Identity {
     dataset: String,
     vocabulary: String,
     prior: String,
+    /// SHA-256 of the weights that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    init: Option<String>,
 }
 
 impl Identity {
@@ -25,6 +28,7 @@ impl Identity {
             dataset: manifest.dataset.sha256.clone(),
             vocabulary: manifest.files.vocabulary.sha256.clone(),
             prior: manifest.files.prior.sha256.clone(),
+            init: manifest.init.as_ref().map(|init| init.weights_sha256.clone()),
         }
     }
 
@@ -47,6 +51,9 @@ impl Identity {
         ];
         match hashes.into_iter().find(|(_, carried, own)| carried != own) {
             Some((what, ..)) => Err(format!("it belongs to another run, which has another {what}")),
+            None if carried.init != self.init => {
+                Err("it belongs to another run, which began with other weights".into())
+            }
             None => Ok(()),
         }
     }

@@ -45,6 +45,7 @@ pub(crate) mod checkpoint;
 mod class_weight;
 mod events;
 mod identity;
+mod init;
 pub(crate) mod journal;
 mod learned;
 mod settings;
@@ -52,6 +53,8 @@ mod settings;
 pub use checkpoint::Best;
 pub use class_weight::ClassWeight;
 pub(crate) use identity::Identity;
+pub(crate) use init::Init;
+pub use init::InitEntry;
 pub use journal::Entry;
 pub(crate) use learned::{Hasher, Learned};
 pub use settings::{Decay, Settings};
@@ -115,6 +118,9 @@ pub struct Manifest {
     /// programs.
     #[serde(default)]
     pub settings: Option<Settings>,
+    /// The run whose weights it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<InitEntry>,
     /// The files that must stay as they are.
     pub files: Files,
 }
@@ -281,7 +287,7 @@ impl Run {
         settings: Settings,
         dataset: &Dataset,
         prior: Prior,
-        mut learned: Learned,
+        (mut learned, init): (Learned, Option<InitEntry>),
     ) -> Result<(Self, Option<fs::File>)> {
         let vocabulary = dataset.vocabulary();
         let replaced = files::lock(&folder.join(MANIFEST))?;
@@ -294,6 +300,7 @@ impl Run {
             learned_encounters: Some(learned.encounters()),
             vocabulary: PerKind::from_fn(|kind| vocabulary[kind].len() as u64),
             settings: Some(settings.clone()),
+            init,
             files: Files {
                 vocabulary: dataset::write_vocabulary(pending.path(), vocabulary)?,
                 prior: prior.save(&pending.path().join(PRIOR), settings.prior.cells)?,
@@ -404,6 +411,18 @@ impl Run {
             return Ok(());
         }
         Err(Error::NoCheckpoint { path: self.folder.clone() })
+    }
+
+    /// Refuses a run whose training has not ended: by its settings, more steps are to be made.
+    pub(crate) fn check_ended(&self) -> Result<()> {
+        let entries = self.entries()?;
+        let (step, steps) = (entries.last().map_or(0, |entry| entry.step), self.settings.last_step());
+        let since_best = entries.iter().rev().take_while(|entry| !entry.best).count() as u64;
+        let is_early = self.settings.patience > 0 && since_best >= self.settings.patience;
+        match step >= steps || is_early {
+            true => Ok(()),
+            false => Err(Error::NotEnded { run: self.folder.clone(), step, steps }),
+        }
     }
 
     /// Opens the dataset that it was trained on. If it is not where it was, it may have been moved together

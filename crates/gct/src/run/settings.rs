@@ -1,5 +1,7 @@
 //! What a training is told, with the paper's hyperparameters as defaults.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::ClassWeight;
@@ -45,6 +47,13 @@ pub struct Settings {
     /// What a positive of each label counts in the loss, beside 1 for a negative.
     #[serde(default)]
     pub class_weight: ClassWeight,
+    /// The share of the training split that is learned from, by a hash of the subject: what is in a share is
+    /// in every larger one. P counts all of the split.
+    #[serde(default = "all")]
+    pub train_share: f64,
+    /// The folder of a run whose weights the first ones are; random if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<PathBuf>,
     /// Steps between validations. Each one is a checkpoint too.
     pub validate_every: u64,
     /// Validations without a better one before training ends early; 0 for never.
@@ -60,6 +69,11 @@ pub struct Settings {
     pub model: Config,
     /// What it predicts.
     pub head: HeadConfig,
+}
+
+/// The whole training split.
+fn all() -> f64 {
+    1.0
 }
 
 /// What becomes of the learning rate.
@@ -113,6 +127,8 @@ impl Settings {
             label_smoothing: 0.0,
             average: 0.0,
             class_weight: ClassWeight::default(),
+            train_share: all(),
+            init: None,
             validate_every: 1000,
             patience: 0,
             history: History::default(),
@@ -154,12 +170,22 @@ impl Settings {
         share("average", self.average)?;
         self.task.check_smoothing(self.label_smoothing)?;
         self.class_weight.check(&self.task)?;
+        if !(self.train_share > 0.0 && self.train_share <= 1.0) {
+            let allowed = "a number above 0, up to 1, which is all of the training split";
+            return Err(Error::setting("train_share", self.train_share, allowed));
+        }
         self.check_fits()?;
+        self.check_init()?;
         if self.seed > i64::MAX as u64 || self.split.seed > i64::MAX as u64 {
             return Err(Error::setting("seed", "this", &format!("a whole number up to {}", i64::MAX)));
         }
         self.task.check_head(&self.head)?;
         self.prior.check()?;
+        if (self.prior.cells, &self.task) == (Cells::Posterior, &Question::HiddenCode) {
+            let allowed = "conditional, explained or association in this task: a hidden treatment is among what the \
+                           posterior explains";
+            return Err(Error::setting("prior.cells", "posterior", allowed));
+        }
         self.check_history()?;
         self.model.check().map_err(|error| error.inside("model"))?;
         self.head.check(self.model.backbone(&self.head))
@@ -179,7 +205,7 @@ impl Settings {
             Err(Error::setting("history.aggregator", self.history.aggregator.name(), allowed))
         };
         match (&self.task, self.split.by) {
-            (Question::Edges | Question::HiddenDiagnosis, _) => {
+            (Question::Edges | Question::HiddenDiagnosis | Question::HiddenCode, _) => {
                 refused("none in this task, which is about codes of one encounter")
             }
             (Question::Labels(_) | Question::NextDiagnoses(_), split::By::Encounter) => {
@@ -359,7 +385,7 @@ mod tests {
     fn settings_of_an_older_program_are_those_that_it_had() {
         let settings = settings(Question::HiddenDiagnosis, "gct");
         let mut old = serde_json::to_value(&settings).unwrap();
-        for name in ["weight_decay", "label_smoothing", "average", "class_weight", "history"] {
+        for name in ["weight_decay", "label_smoothing", "average", "class_weight", "train_share", "history"] {
             assert!(old.as_object_mut().unwrap().remove(name).is_some(), "{name}");
         }
         assert_eq!(serde_json::from_value::<Settings>(old).unwrap(), settings);

@@ -449,7 +449,7 @@ impl Sitting<'_> {
                         behind.request();
                     }
                 }
-                Training::Read(_) | Training::Drawn(_) => {}
+                Training::Read(_) | Training::Began(_) | Training::Drawn(_) => {}
             }
             if behind.is_requested() || self.job.stop().is_requested() || self.effort.is_late() {
                 stop.request();

@@ -47,6 +47,7 @@ fn runs(home: &TempDir) -> Vec<(Run, Vec<Encounter>)> {
         ("diagnosis_treatment", "gct", &own),
         ("label:d1_m1", "gcn", &own),
         ("masked_diagnosis", "gct", &own),
+        ("masked_code", "gct", &own),
         ("graph_reconstruction", "gct", &own),
         ("label:older", "gct", &older),
     ];
@@ -79,9 +80,16 @@ fn without(encounter: &Encounter, gone: &[Id]) -> Encounter {
 /// How probable the answer of this name is for an encounter without some codes; `None` if it is about one.
 fn probability_without(run: &Run, sample: &Sample<'_>, gone: &[Id], what: &str) -> Option<f64> {
     let (predictor, rest) = (Predictor::of_run(run).unwrap(), without(sample.encounter(), gone));
-    let hidden =
-        sample.hidden_diagnosis().map(|id| rest.codes.diagnosis.iter().position(|other| *other == id));
-    let hide = hidden.map_or(Hide::ByEncounter, |position| Hide::Position(position.unwrap()));
+    let of_any_kind = *predictor.question() == Question::HiddenCode;
+    // Where a code of any kind may be hidden, positions go on from one kind to the next.
+    let before = |kind: CodeKind| match of_any_kind {
+        true => CodeKind::OF_PAPER.iter().take_while(|of| **of != kind).map(|of| rest.codes[*of].len()).sum(),
+        false => 0,
+    };
+    let hidden = sample
+        .hidden_code()
+        .map(|(kind, id)| before(kind) + rest.codes[kind].iter().position(|other| *other == id).unwrap());
+    let hide = hidden.map_or(Hide::ByEncounter, Hide::Position);
     let asked = predictor.question().sample(&rest, hide);
     let logits = predictor.answers(&[asked]).unwrap().remove(0);
     let sigmoid = |logit: f32| 1.0 / (1.0 + (-f64::from(logit)).exp());
@@ -94,9 +102,9 @@ fn probability_without(run: &Run, sample: &Sample<'_>, gone: &[Id], what: &str) 
             let id = run.code_id(CodeKind::Diagnosis, what).unwrap();
             Some(sigmoid(logits[id as usize]))
         }
-        Question::HiddenDiagnosis => {
+        Question::HiddenDiagnosis | Question::HiddenCode => {
             let sum: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
-            let id = run.code_id(CodeKind::Diagnosis, what).unwrap();
+            let id = run.code_id(sample.hidden_code().unwrap().0, what).unwrap();
             Some(f64::from(logits[id as usize]).exp() / sum)
         }
         Question::Edges => {
@@ -132,8 +140,8 @@ fn a_change_is_what_happens_to_an_encounter_that_never_had_the_code() {
                 assert!(strengths.is_sorted_by(|a, b| a >= b), "the strongest first");
                 let id = |node: usize| graph::code_of(encounter, node).unwrap();
                 for node in 1..NodeRanges::of(encounter).len() {
-                    let expected = match sample.hidden_diagnosis() {
-                        Some(hidden) if id(node) == (CodeKind::Diagnosis, hidden) => None,
+                    let expected = match sample.hidden_code() {
+                        Some(hidden) if id(node) == hidden => None,
                         _ => probability_without(&run, &sample, &[id(node)], &why.what),
                     };
                     let change: Option<&Change> = why.changes.iter().find(|change| change.node == node);
@@ -168,6 +176,7 @@ fn a_table_tells_the_strongest_codes_of_each_row() {
     for (task, what) in [
         ("diagnosis_treatment", &["label"][..]),
         ("masked_diagnosis", &["predicted_diagnosis"]),
+        ("masked_code", &["predicted_code"]),
         ("graph_reconstruction", &["cause", "effect"]),
     ] {
         let folder = home.path().join(task);

@@ -9,6 +9,7 @@ mod dataset;
 mod explainer;
 mod fixture;
 mod history;
+mod init;
 mod memory;
 mod model;
 mod next_diagnoses;

@@ -22,7 +22,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::run::{data, settings, start};
 
-const TASKS: [&str; 4] = ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "label:d1_m1"];
+const TASKS: [&str; 5] =
+    ["graph_reconstruction", "diagnosis_treatment", "masked_diagnosis", "masked_code", "label:d1_m1"];
 
 /// A run of each task, and all encounters of its dataset in its words.
 fn runs(home: &tempfile::TempDir) -> (Dataset, Vec<(Run, Vec<Encounter>)>) {
@@ -69,7 +70,7 @@ fn predictions_are_those_of_the_file_to_the_bit() {
     let (dataset, runs) = runs(&home);
     for (run, encounters) in &runs {
         let out: PathBuf = run.path().with_extension("parquet");
-        let top = run.vocabulary().diagnosis.len();
+        let top = run.vocabulary().lab.len().max(run.vocabulary().diagnosis.len());
         let options = TableOptions { min_probability: 0.0, top, ..Default::default() };
         predict::score(run, &dataset, Which::All, options, (&out, Overwrite::Refuse), &Job::silent())
             .unwrap();
@@ -92,12 +93,19 @@ fn predictions_are_those_of_the_file_to_the_bit() {
                     what.extend(ranked.iter().map(|(id, _)| code(*id)));
                     probabilities.extend(ranked.iter().map(|(_, probability)| *probability));
                 }
+                Prediction::HiddenCode { kind, hidden, ranked } => {
+                    assert!(encounter.codes[kind].contains(&hidden));
+                    let code = |id: u32| run.vocabulary()[kind][id as usize].code.clone();
+                    what.extend(ranked.iter().map(|(id, _)| code(*id)));
+                    probabilities.extend(ranked.iter().map(|(_, probability)| *probability));
+                }
                 Prediction::NextDiagnoses { .. } => unreachable!("no run is asked about the next visit"),
             }
         }
         let [of_probability, of_what] = match run.settings().task.kind() {
             "graph_reconstruction" => ["probability", "effect_kind"],
             "masked_diagnosis" => ["probability", "predicted_diagnosis"],
+            "masked_code" => ["probability", "predicted_code"],
             _ => ["predicted_boolean_probability", "label"],
         };
         assert_eq!(texts(&rows, of_what), what);

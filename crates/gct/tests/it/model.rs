@@ -6,7 +6,7 @@ use gct::job::Stop;
 use gct::model::{Activations, Config, Frozen, Learner, Learning, Model, Pass, Pool, Scratch, TapeLearner};
 use gct::prior::{Counter, Hidden, HiddenRule, MatrixSettings};
 use gct::question::HeadConfig;
-use gct::record::{Encounter, PerKind};
+use gct::record::{CodeKind, Encounter, PerKind};
 use gct_kernels::Number;
 use serde_json::json;
 
@@ -36,12 +36,37 @@ fn examples(encounters: &[Encounter], hide: bool) -> Vec<Example> {
 }
 
 fn examples_with(rows: EmbeddingRows, encounters: &[Encounter], hide: bool) -> Vec<Example> {
+    examples_hiding(rows, encounters, |_| hide.then_some(CodeKind::Diagnosis))
+}
+
+/// The encounters as examples of a head, with what it asks for hidden: a code of each kind in turn, if it may
+/// be of any.
+fn examples_of(head: &HeadConfig, rows: EmbeddingRows, encounters: &[Encounter]) -> Vec<Example> {
+    let examples = examples_hiding(rows, encounters, |number| match head {
+        HeadConfig::HiddenDiagnosis => Some(CodeKind::Diagnosis),
+        HeadConfig::HiddenCode => Some(CodeKind::OF_PAPER[number % 3]),
+        HeadConfig::Edges { .. }
+        | HeadConfig::RawEdges
+        | HeadConfig::Labels { .. }
+        | HeadConfig::NextDiagnoses => None,
+    });
+    with_labels(head, examples)
+}
+
+fn examples_hiding(
+    rows: EmbeddingRows,
+    encounters: &[Encounter],
+    hide: impl Fn(usize) -> Option<CodeKind>,
+) -> Vec<Example> {
     let mut counter = Counter::new(PerKind::from_fn(|kind| rows.codes(kind)));
     encounters.iter().for_each(|encounter| counter.add(encounter));
     let prior = counter.finish();
-    let hidden = hide.then_some(Hidden { position: 0, rule: HiddenRule::default() });
-    let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
-    encounters.iter().map(|encounter| Example::new(encounter, rows, &prior, &settings)).collect()
+    let example = |(number, encounter): (usize, &Encounter)| {
+        let hidden = hide(number).map(|kind| Hidden { kind, position: 0, rule: HiddenRule::default() });
+        let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
+        Example::new(encounter, rows, &prior, &settings)
+    };
+    encounters.iter().enumerate().map(example).collect()
 }
 
 /// The encounters with one or two of five codes of context.
@@ -58,7 +83,10 @@ fn with_labels(head: &HeadConfig, examples: Vec<Example>) -> Vec<Example> {
     let labels = |i: usize| match head {
         HeadConfig::Labels { .. } => vec![Some(i.is_multiple_of(2)), (i > 3).then_some(true)],
         HeadConfig::NextDiagnoses => (0..1000).map(|id| (id > i).then_some(id % 50 == i)).collect(),
-        HeadConfig::Edges { .. } | HeadConfig::RawEdges | HeadConfig::HiddenDiagnosis => Vec::new(),
+        HeadConfig::Edges { .. }
+        | HeadConfig::RawEdges
+        | HeadConfig::HiddenDiagnosis
+        | HeadConfig::HiddenCode => Vec::new(),
     };
     examples.into_iter().enumerate().map(|(i, example)| example.with_labels(labels(i))).collect()
 }
@@ -67,8 +95,12 @@ fn heads(name: &str) -> Vec<HeadConfig> {
     if name == "logistic" {
         return vec![HeadConfig::Labels { count: 2 }];
     }
-    let mut heads =
-        vec![HeadConfig::Labels { count: 2 }, HeadConfig::HiddenDiagnosis, HeadConfig::NextDiagnoses];
+    let mut heads = vec![
+        HeadConfig::Labels { count: 2 },
+        HeadConfig::HiddenDiagnosis,
+        HeadConfig::HiddenCode,
+        HeadConfig::NextDiagnoses,
+    ];
     if !["deep", "mime"].contains(&name) {
         heads.extend([true, false].map(|kinds| HeadConfig::Edges { initial_bias: -3.0, kinds }));
         heads.push(HeadConfig::RawEdges);
@@ -129,7 +161,7 @@ fn every_model_learns_every_task_with_the_same_bits_on_any_number_of_threads() {
     let encounters = encounters(12);
     for name in Config::NETWORKS {
         for head in heads(name) {
-            let examples = with_labels(&head, examples(&encounters, head == HeadConfig::HiddenDiagnosis));
+            let examples = examples_of(&head, rows(), &encounters);
             let train = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let model = Model::<f32>::new(&small(name, 0.1), &head, rows(), 7).unwrap();
@@ -163,8 +195,7 @@ fn every_model_learns_every_task_with_context() {
     let encounters = with_context(encounters(12));
     for name in Config::NETWORKS {
         for head in heads(name) {
-            let hide = head == HeadConfig::HiddenDiagnosis;
-            let examples = with_labels(&head, examples_with(rows_with(5), &encounters, hide));
+            let examples = examples_of(&head, rows_with(5), &encounters);
             let model = Model::<f32>::new(&small(name, 0.1), &head, rows_with(5), 7).unwrap();
             let mut learner = TapeLearner::new(model);
             let evaluate =
@@ -398,7 +429,10 @@ fn a_row_of_zeros_in_p_does_no_harm() {
     let mut counter =
         Counter::new(PerKind { diagnosis: 1000, treatment: 1000, lab: 1000, ..PerKind::default() });
     encounters.iter().for_each(|encounter| counter.add(encounter));
-    let (prior, hidden) = (counter.finish(), Some(Hidden { position: 0, rule: HiddenRule::AllZero }));
+    let (prior, hidden) = (
+        counter.finish(),
+        Some(Hidden { kind: CodeKind::Diagnosis, position: 0, rule: HiddenRule::AllZero }),
+    );
     let settings = MatrixSettings { hidden, ..MatrixSettings::default() };
     let examples: Vec<Example> =
         encounters.iter().map(|encounter| Example::new(encounter, rows(), &prior, &settings)).collect();
@@ -460,10 +494,20 @@ fn computing_only_what_is_needed_changes_no_logit() {
         for (head, context) in heads.flat_map(|head| [(head.clone(), 0), (head, 5)]) {
             let encounters = if context > 0 { with_context(encounters.clone()) } else { encounters.clone() };
             let rows = rows_with(context);
-            let examples = examples_with(rows, &encounters, head == HeadConfig::HiddenDiagnosis);
+            let examples = examples_of(&head, rows, &encounters);
             let model = Model::<f64>::new(&small(name, 0.1), &head, rows, 3).unwrap().frozen();
             let all = model.look(&examples, |view| view.logits().unwrap().to_vec());
             let needed = model.answers(&examples, &mut Pool::default()).concat();
+            // Of a hidden code those of its kind, which are 1000 of 3000 in the order of the kinds.
+            let of_kind = |(number, row): (usize, &[f64])| row[number % 3 * 1000..][..1000].to_vec();
+            let all = match head {
+                HeadConfig::HiddenCode => all.chunks(3000).enumerate().flat_map(of_kind).collect(),
+                HeadConfig::Edges { .. }
+                | HeadConfig::RawEdges
+                | HeadConfig::Labels { .. }
+                | HeadConfig::HiddenDiagnosis
+                | HeadConfig::NextDiagnoses => all,
+            };
             assert_eq!(all.len(), needed.len());
             for (all, needed) in all.iter().zip(&needed) {
                 assert!((all - needed).abs() < 1e-12, "{name} {head:?}: {all} {needed}");
@@ -507,8 +551,7 @@ fn a_frozen_model_is_the_same<T: Number>(tolerance: f64, context: u32) {
     let encounters = if context > 0 { with_context(encounters) } else { encounters };
     for config in with_options() {
         for head in heads(config.name()) {
-            let hide = head == HeadConfig::HiddenDiagnosis;
-            let examples = with_labels(&head, examples_with(rows, &encounters, hide));
+            let examples = examples_of(&head, rows, &encounters);
             let mut learner = TapeLearner::new(Model::<T>::new(&config, &head, rows, 7).unwrap());
             // So that no bias is 0 and no gain is 1.
             for step in 0..5 {

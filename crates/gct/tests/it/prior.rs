@@ -97,7 +97,8 @@ proptest! {
         let nodes = NodeRanges::of(&probe);
         let len = nodes.len();
         let diagnoses = probe.codes.diagnosis.len();
-        let hide = |rule| (diagnoses > 0).then(|| Hidden { position: hide.index(diagnoses), rule });
+        let kind = CodeKind::Diagnosis;
+        let hide = |rule| (diagnoses > 0).then(|| Hidden { kind, position: hide.index(diagnoses), rule });
         let hidings = [None, hide(HiddenRule::KeepVisitAndSelf), hide(HiddenRule::AllZero)];
         let ways = [Cells::Conditional, Cells::Explained, Cells::Association].into_iter();
         let all = ways.flat_map(|cells| hidings.map(|hidden| (cells, hidden)));
@@ -135,7 +136,7 @@ proptest! {
             (Cells::Association, HiddenRule::AllZero),
         ] {
             let prior = count(&codes, cells);
-            let hidden = Some(Hidden { position: 0, rule });
+            let hidden = Some(Hidden { kind: CodeKind::Diagnosis, position: 0, rule });
             let settings = MatrixSettings { cells, hidden, ..MatrixSettings::default() };
             for others in [vec![], vec![5]] {
                 let matrix = |hidden: u32| {
@@ -145,6 +146,28 @@ proptest! {
                     prior.matrix(&encounter(0, codes), &settings)
                 };
                 prop_assert_eq!(matrix(one), matrix(two), "{:?}, {:?}, beside {:?}", cells, rule, others);
+            }
+        }
+    }
+
+    #[test]
+    fn a_hidden_treatment_or_lab_leaves_no_trace_of_which_it_is(
+        codes in prop::collection::vec(any_codes(), 1..20),
+        one in 0u32..4,
+        two in 0u32..4,
+    ) {
+        for cells in [Cells::Conditional, Cells::Explained] {
+            let prior = count(&codes, cells);
+            for kind in [CodeKind::Treatment, CodeKind::Lab] {
+                let hidden = Some(Hidden { kind, position: 0, rule: HiddenRule::default() });
+                let settings = MatrixSettings { cells, hidden, ..MatrixSettings::default() };
+                let matrix = |hidden: u32| {
+                    let (treatment, lab) = (vec![5], vec![4]);
+                    let mut codes = PerKind { diagnosis: vec![0, 1], treatment, lab, ..PerKind::default() };
+                    codes[kind].insert(0, hidden);
+                    prior.matrix(&encounter(0, codes), &settings)
+                };
+                prop_assert_eq!(matrix(one), matrix(two), "{:?}, {:?}", cells, kind);
             }
         }
     }

@@ -62,7 +62,7 @@ fn explanations_have_the_layers_that_the_model_has() {
     let home = home();
     let names = |task: &str| match task {
         "graph_reconstruction" => vec!["P", "block 2", "block 3", "answer"],
-        "masked_diagnosis" => vec!["P", "block 2", "block 3"],
+        "masked_diagnosis" | "masked_code" => vec!["P", "block 2", "block 3"],
         "diagnosis_treatment" => vec!["block 1", "block 2", "block 3"],
         _ => vec![],
     };
@@ -142,6 +142,26 @@ fn the_hidden_diagnosis_can_be_chosen() {
             .map(|answer| answer.what.as_str())
             .collect();
         assert_eq!(truth, [code]);
+    }
+}
+
+#[test]
+fn a_hidden_code_of_any_kind_can_be_chosen() {
+    let home = home();
+    let (run, served) = (home.run("masked_code"), Served::of(&home, "masked_code"));
+    let explainer = Explainer::new(&run).unwrap();
+    let encounter = home.encounters(&run, 5).swap_remove(0);
+    let codes = CodeKind::OF_PAPER.into_iter().flat_map(|kind| {
+        encounter.codes[kind].iter().map(move |id| (kind, *id as usize)).collect::<Vec<_>>()
+    });
+    for (position, (kind, id)) in codes.enumerate() {
+        let code = &run.vocabulary()[kind][id].code;
+        let mut asked = by_codes(&run, &encounter);
+        asked["hide"] = code.as_str().into();
+        let answer = served.client().post("/v1/explain", &json!({"encounters": [asked]}));
+        let got: Explanations = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(got.explanations[0].hidden, Some(1 + position), "there is no context");
+        assert_eq!(got.explanations[0].answers, expected(&explainer, &encounter, Hide::Position(position)));
     }
 }
 
@@ -230,17 +250,17 @@ fn an_encounter_without_codes_is_a_visit() {
         let empty = json!({"encounters": [{}, {"diagnosis": ["?"]}]});
         for path in ["/v1/predict", "/v1/explain", "/v1/embed"] {
             let answer = served.client().post(path, &empty);
-            if task == "masked_diagnosis" {
+            if task.starts_with("masked_") {
                 let (status, error, _) = answer.refusal();
                 assert_eq!(status, 422);
-                assert!(error.starts_with("encounters[0] has no diagnosis that the run knows"), "{error}");
+                assert!(error.starts_with("encounters[0] has no code that may be hidden"), "{error}");
                 continue;
             }
             assert_eq!(answer.status, 200, "{task} {path} {answer:?}");
         }
         let explainer = Explainer::new(&run).unwrap();
         let none = Encounter::new(PerKind::default());
-        if task != "masked_diagnosis" {
+        if !task.starts_with("masked_") {
             let answer = served.client().post("/v1/predict", &empty);
             let got: Predictions = serde_json::from_slice(&answer.body).unwrap();
             assert_eq!(got.predictions[0].answers, expected(&explainer, &none, Hide::ByEncounter));

@@ -22,10 +22,11 @@ use crate::client::Client;
 pub(crate) struct Home(tempfile::TempDir);
 
 /// Task and model of each run.
-pub(crate) const RUNS: [(&str, &str); 5] = [
+pub(crate) const RUNS: [(&str, &str); 6] = [
     ("graph_reconstruction", "gct"),
     ("diagnosis_treatment", "transformer"),
     ("masked_diagnosis", "gct"),
+    ("masked_code", "gct"),
     ("label:d1_m1", "shallow"),
     ("labels:d2_m1,d1_m1", "logistic"),
 ];

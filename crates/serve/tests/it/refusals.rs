@@ -85,7 +85,7 @@ fn what_to_hide_must_be_there() {
         let (status, error, hint) = ask(&masked, hide).refusal();
         assert_eq!(
             (status, error.as_str()),
-            (422, "encounters[1].hide is none of its diagnoses that the run knows")
+            (422, "encounters[1].hide is none of the codes that may be hidden and that the run knows")
         );
         assert!(!hint.contains(hide));
     }

@@ -13,9 +13,9 @@ function answerName(view, run, answer, bare = false) {
   return say(ofCode(answer.what) ?? { code: answer.what, description: null });
 }
 
-/** A diagnosis of the run by its code. */
+/** A diagnosis of the run by its code; where a code of any kind was hidden, a code. */
 function diagnosisOf(run, code) {
-  const index = run.codes.code.findIndex((each, at) => each === code && run.codes.kind[at] === 1);
+  const index = run.codes.code.findIndex((each, at) => each === code && (run.asks === "code" || run.codes.kind[at] === 1));
   return index < 0 ? null : codeOf(run, index);
 }
 
@@ -26,8 +26,8 @@ function answerPart(view, run, what) {
   }
   if (run.asks === "labels") return labelPart(view, run, what);
   if (run.asks === "next") return nextPart(view, run);
-  const title = { pairs: "The pairs of codes that the model takes for connected", diagnosis: "Which diagnosis was hidden" }[run.asks] ?? "The answer";
-  const heading = { pairs: "pair", diagnosis: "guess" }[run.asks] ?? "answer";
+  const title = { pairs: "The pairs of codes that the model takes for connected", diagnosis: "Which diagnosis was hidden", code: "Which code was hidden" }[run.asks] ?? "The answer";
+  const heading = { pairs: "pair", diagnosis: "guess", code: "guess" }[run.asks] ?? "answer";
   const rows = (from, to) => table("What the model says", [
     { name: heading, cell: answer => answerName(view, run, answer) },
     { name: "probability", number: true, cell: answer => [bar(answer.probability), chance(answer.probability)] },
@@ -64,7 +64,7 @@ const isNew = run => clean(run.task) === "next_diagnoses:new";
 function truthWord(run, { truth, what, probability }) {
   if (typeof truth !== "boolean") return h("span.muted", "not known");
   if (run.asks === "pairs") return truth ? "yes" : h("span.wrong", "≠ no");
-  if (run.asks === "diagnosis") return truth ? "right" : "no";
+  if (guesses(run)) return truth ? "right" : "no";
   const word = truth ? "yes" : "no";
   if (!disagrees(run, { truth, what, probability })) return word;
   return h("span.wrong", `≠ ${word}, ${truth ? "missed" : "a false alert"}`);

@@ -74,7 +74,7 @@ function askSection(main, report, run) {
 
   main.append(h("section.ask", h("h2", "Ask about your own encounters"),
     h("p.muted", "Choose codes by name. They are sent to the server of this page and nowhere else.",
-      run.asks === "diagnosis" ? " In JSON, \"hide\": \"CODE\" says which diagnosis is hidden." : ""), form, result));
+      guesses(run) ? ` In JSON, "hide": "CODE" says which ${run.asks} is hidden.` : ""), form, result));
 }
 
 /** Complains in words about what could not even be sent. */

@@ -29,6 +29,7 @@ const ASKS = {
   pairs: "Which nodes of an encounter are connected?",
   labels: "Is the label of the visit true?",
   diagnosis: "Which diagnosis of the encounter was hidden?",
+  code: "Which diagnosis, treatment or lab of the encounter was hidden?",
   next: "Which diagnoses does the next visit have?",
 };
 
@@ -275,10 +276,13 @@ function isAlert(outcome, probability) {
   return row && known(probability) ? probability > row.threshold : null;
 }
 
+/** Whether the answer is a guess of what was hidden. */
+const guesses = run => run.asks === "diagnosis" || run.asks === "code";
+
 /** Whether an answer and the truth disagree; null where one of them is not known. */
 function disagrees(run, answer) {
   if (run.asks === "pairs" || run.asks === "next" || typeof answer?.truth !== "boolean") return null;
-  if (run.asks === "diagnosis") return answer.truth === false;
+  if (guesses(run)) return answer.truth === false;
   const alert = isAlert(outcomeOf(run, answer.what), answer.probability);
   return alert === null ? null : alert !== answer.truth;
 }

@@ -106,6 +106,7 @@ function encounterList(run, pick) {
   const note = {
     pairs: "Probability: of the pair of codes that the model is surest of.",
     diagnosis: "Probability: of the best guess. ≠: it is not the hidden diagnosis.",
+    code: "Probability: of the best guess. ≠: it is not the hidden code.",
     next: "Probability: of the most probable diagnosis of the next visit.",
     labels: "≠: answer and truth disagree at the threshold.",
   }[run.asks];

@@ -163,8 +163,8 @@ function learning(report, run) {
 
 function curves(report, run) {
   if (!run.curves.length) {
-    return h("section", h("h2", "Curves"), h("p.empty", run.asks === "diagnosis"
-      ? "A guess among many diagnoses has no curve of precision and recall." : run.asks === "next"
+    return h("section", h("h2", "Curves"), h("p.empty", guesses(run)
+      ? "A guess among many codes has no curve of precision and recall." : run.asks === "next"
         ? "Diagnoses of the next visit are ranked: how many of them are found is told above." : report.min_cell > 1
         ? "Too few encounters have one of the two answers for curves to be shown." : "There are no curves for this run."));
   }
