@@ -8,9 +8,10 @@
 //! | treatments | how much likelier the treatments are if it ordered some of them |
 //! | labs | how much likelier labs make that |
 //!
-//! How many treatments it ordered is not known. A loop that goes on with the same chance draws a Poisson number
-//! whose rate is exponential, so the likelihood is an integral over the rate: Gauss and Laguerre's, at a few
-//! nodes. Beside it stand the other diagnoses and the leak, which order as much as their posterior says.
+//! How many treatments it ordered is not known. A loop that goes on with the same chance draws a Poisson
+//! number whose rate is exponential, so the likelihood is an integral over the rate: Gauss and Laguerre's, at
+//! a few nodes. Beside it stand the other diagnoses and the leak, which order as much as their posterior
+//! says.
 
 use super::Account;
 use super::posterior::{Local, Posterior, fill_labs};
@@ -41,8 +42,8 @@ const NODES: [(f64, f64); 6] = [
 ];
 
 impl Account {
-    /// What speaks for each diagnosis of the vocabulary as the hidden one of an encounter, whose codes are the
-    /// others: [`CLUES`] numbers for each.
+    /// What speaks for each diagnosis of the vocabulary as the hidden one of an encounter, whose codes are
+    /// the others: [`CLUES`] numbers for each.
     pub(crate) fn clues(&self, codes: &PerKind<Vec<u32>>) -> Vec<f32> {
         let mut clues = vec![0.0f32; self.counts.leak() * CLUES];
         for (row, there) in clues.chunks_exact_mut(CLUES).zip(&self.counts.diagnoses) {

@@ -1,10 +1,10 @@
 //! Learning who causes what without having seen one edge: collapsed Gibbs sampling.
 //!
 //! Every treatment of every training encounter is given a cause and every lab a source, first by how strongly
-//! codes go together more often than by chance. Then each is drawn again and again, given all others: what the counts of all other
-//! encounters say, and what is drawn in its own. Counts are those of the sweep before, so encounters can be
-//! drawn side by side; random numbers depend on the seed, the sweep and the encounter alone. The counts of the
-//! last sweeps are averaged.
+//! codes go together more often than by chance. Then each is drawn again and again, given all others: what
+//! the counts of all other encounters say, and what is drawn in its own. Counts are those of the sweep
+//! before, so encounters can be drawn side by side; random numbers depend on the seed, the sweep and the
+//! encounter alone. The counts of the last sweeps are averaged.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,11 +1,11 @@
-//! An account of how an encounter came to be: each diagnosis orders treatments until it has enough, each order
-//! leads to labs until these are enough, and what no listed diagnosis explains is owed to a *leak*.
+//! An account of how an encounter came to be: each diagnosis orders treatments until it has enough, each
+//! order leads to labs until these are enough, and what no listed diagnosis explains is owed to a *leak*.
 //!
 //! P of the paper counts which codes are in the same encounters. Here they compete: a treatment has one cause
 //! among the diagnoses of its encounter, and the labs that follow it speak for the one or the other.
 //!
-//! - Where edges are known, causes are counted. Where they are not, they are drawn again and again, each given
-//!   all others (`gibbs`).
+//! - Where edges are known, causes are counted. Where they are not, they are drawn again and again, each
+//!   given all others (`gibbs`).
 //! - How much a count is believed is learned from all counts (`shrinkage`), and whether a code is chosen more
 //!   often because it is frequent anyway (`rates`). Nothing is assumed of where the data come from.
 //! - Who caused what in an encounter follows from all of it in a few rounds (`posterior`); which diagnosis is
@@ -232,8 +232,8 @@ impl ByTreatment {
 /// Who probably caused what in an encounter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Links {
-    /// Of each diagnosis and each treatment, row after row; the last row is the leak. Those of a treatment sum
-    /// to 1.
+    /// Of each diagnosis and each treatment, row after row; the last row is the leak. Those of a treatment
+    /// sum to 1.
     pub orders: Vec<f32>,
     /// Of each treatment and each lab; the last row is the leak. Those of a lab sum to 1.
     pub results: Vec<f32>,
@@ -288,8 +288,8 @@ impl Account {
         &self.labels
     }
 
-    /// Finds the pair of a diagnosis and a treatment that each label is about: the label is true where the one
-    /// led to the other. Of pairs that nearly all positives have, it is the one that makes the labels of
+    /// Finds the pair of a diagnosis and a treatment that each label is about: the label is true where the
+    /// one led to the other. Of pairs that nearly all positives have, it is the one that makes the labels of
     /// training encounters most likely.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 //! diagnosis and labs for their treatment, each given what the others think.
 //!
 //! A diagnosis orders treatments until it has enough, so one that has ordered already is the more likely to
-//! have ordered another. The same holds for the labs of a treatment. A treatment has one cause here, and a lab
-//! one source.
+//! have ordered another. The same holds for the labs of a treatment. A treatment has one cause here, and a
+//! lab one source.
 
 use super::counts::{Causes, Counts};
 use super::rates::Rates;

@@ -3,12 +3,12 @@
 //!
 //! | question | answer | weights |
 //! |---|---|---|
-//! | edges | scale * log-odds of the share of the cause + bias, for orders and for results | `links.scale`, `links.bias` |
-//! | labels | the same of the order that the label is about | `labels.scale`, `labels.bias` |
+//! | edges | scale * log-odds of the share of the cause + bias, of orders and of results | `links.*` |
+//! | labels | the same of the order that the label is about | `labels.*` |
 //! | hidden diagnosis | the sum of the clues, weighed | `clues` |
 //!
-//! The weights are fitted on the validation split, where nothing was counted: five at most, or two for a label.
-//! Edges of the visit are given, and pairs that M forbids have none.
+//! The weights are fitted on the validation split, where nothing was counted: five at most, or two for a
+//! label. Edges of the visit are given, and pairs that M forbids have none.
 
 use std::ops::Range;
 
@@ -73,9 +73,7 @@ impl Layers {
             HeadConfig::Edges { .. }
             | HeadConfig::RawEdges
             | HeadConfig::HiddenCode
-            | HeadConfig::NextDiagnoses => {
-                odds("links", 2, false)
-            }
+            | HeadConfig::NextDiagnoses => odds("links", 2, false),
         }
     }
 

@@ -1,5 +1,5 @@
-//! What led to what in an encounter, as an explainer says: of each treatment the diagnosis that ordered it, of
-//! each lab the treatment that it follows, and which orders and labs nothing explains.
+//! What led to what in an encounter, as an explainer says: of each treatment the diagnosis that ordered it,
+//! of each lab the treatment that it follows, and which orders and labs nothing explains.
 
 use serde::Serialize;
 

@@ -563,7 +563,8 @@ impl PriorSettings {
                 Err(Error::setting("prior.cells", "explained", allowed))
             }
             (Some(_), Cells::Posterior) => {
-                let allowed = "conditional, because a file has counts, and causes are learned from encounters";
+                let allowed =
+                    "conditional, because a file has counts, and causes are learned from encounters";
                 Err(Error::setting("prior.cells", "posterior", allowed))
             }
             (Some(_), Cells::Association) => {

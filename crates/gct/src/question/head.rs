@@ -102,12 +102,16 @@ impl HeadConfig {
                     "another model, such as gct or shallow: it predicts labels of the visit and nothing else",
                 ))
             }
-            HeadConfig::RawEdges | HeadConfig::HiddenCode | HeadConfig::NextDiagnoses if backbone.explains => Err(Error::setting(
-                "model",
-                backbone.name,
-                "another model: it predicts edges, a hidden diagnosis, and labels that say whether a diagnosis led \
+            HeadConfig::RawEdges | HeadConfig::HiddenCode | HeadConfig::NextDiagnoses
+                if backbone.explains =>
+            {
+                Err(Error::setting(
+                    "model",
+                    backbone.name,
+                    "another model: it predicts edges, a hidden diagnosis, and labels that say whether a diagnosis led \
                  to a treatment",
-            )),
+                ))
+            }
             HeadConfig::Edges { .. } | HeadConfig::RawEdges if !backbone.compares_nodes => {
                 Err(Error::setting(
                     "model",

@@ -151,6 +151,10 @@ impl Settings {
                 let allowed = "nothing, because logistic regression is fitted to convergence from zero";
                 Err(Error::setting("init", init.display(), allowed))
             }
+            (Config::Explainer(_), Some(init)) => {
+                let allowed = "nothing, because an explainer counts anew";
+                Err(Error::setting("init", init.display(), allowed))
+            }
             _ => Ok(()),
         }
     }
