@@ -566,14 +566,23 @@ impl<'a> Predictor<'a> {
         finite(self.map(samples, |model, examples, pool| model.answers(examples, pool)))
     }
 
+    /// Refuses a model that has no vectors.
+    ///
+    /// # Errors
+    /// If it is an explainer.
+    pub fn check_vectors(&self) -> Result<()> {
+        self.model().config().check_vectors()
+    }
+
     /// The vector of the visit of each sample: see [`Frozen::visits`].
     ///
     /// # Errors
-    /// If one is not of numbers.
+    /// If the model has none, or one is not of numbers.
     ///
     /// # Panics
     /// If one cannot be asked about.
     pub fn vectors(&self, samples: &[Sample<'_>]) -> Result<Vec<Vec<f32>>> {
+        self.check_vectors()?;
         finite(self.map(samples, |model, examples, pool| model.visits(examples, pool)))
     }
 

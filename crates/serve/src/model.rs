@@ -71,6 +71,9 @@ fn predictions(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result
 fn embeddings(explainer: &Explainer<'_>, questions: &[&Question]) -> Vec<Result<Vec<u8>, Problem>> {
     let samples = samples(explainer, questions);
     let predictor = explainer.predictor();
+    if predictor.check_vectors().is_err() {
+        return questions.iter().map(|_| Err(Problem::NoVectors)).collect();
+    }
     let vectors = predictor.map(&samples, |model, examples, pool| model.visits(examples, pool));
     let mut subjects = match samples.first().is_some_and(Sample::has_history) {
         true => predictor.map(&samples, |model, examples, pool| model.subjects(examples, pool)),

@@ -74,6 +74,8 @@ pub(crate) enum Problem {
     NotThereToHide { index: usize },
     #[error("encounters[{index}].hide: the task of this run hides nothing")]
     HidesNothing { index: usize },
+    #[error("the model of this run has no vectors")]
+    NoVectors,
     #[error("too many requests at the moment")]
     Busy,
     #[error("the answer took too long")]
@@ -110,7 +112,8 @@ impl Problem {
             | Problem::SameStart { .. }
             | Problem::NothingToHide { .. }
             | Problem::NotThereToHide { .. }
-            | Problem::HidesNothing { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            | Problem::HidesNothing { .. }
+            | Problem::NoVectors => StatusCode::UNPROCESSABLE_ENTITY,
             Problem::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Late => StatusCode::GATEWAY_TIMEOUT,
             Problem::NoAnswer | Problem::Broken => StatusCode::INTERNAL_SERVER_ERROR,
@@ -135,6 +138,7 @@ impl Problem {
                 "the body is {\"encounters\": [{\"diagnosis\": [CODE], \"treatment\": [CODE], \"lab\": [CODE]}]}, as in /openapi.json"
             }
             Problem::TooManyCodes { .. } => "leave out the codes that matter least",
+            Problem::NoVectors => "ask for predictions or explanations, or serve a run of another model",
             Problem::TooManyVisits { .. } => "leave out the oldest visits",
             Problem::NotATime { .. } => "give a time such as 2026-03-01 or 2026-03-01T08:30:00",
             Problem::EndBeforeStart { .. } => "give an end that is not before the start",

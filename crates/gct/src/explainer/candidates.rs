@@ -31,6 +31,9 @@ const NEGLIGIBLE: f64 = 1e-3;
 /// The clues of a diagnosis that the encounter has anyway: it is not the hidden one.
 const VISIBLE: [f32; CLUES] = [-1e4, 0.0, 0.0, 0.0, 0.0];
 
+/// A likelihood above this is as good as any.
+const MOST: f64 = 1e300;
+
 /// Nodes and weights of the integral of e^-t f(t).
 const NODES: [(f64, f64); 6] = [
     (0.222_846_604_179_260_7, 0.458_964_673_949_963_6),
@@ -137,5 +140,6 @@ fn integrals(adds: &[[f64; 2]]) -> [f64; 2] {
         });
         sums = [sums[0] + products[0], sums[1] + products[1]];
     }
-    sums
+    // Of very many treatments it could be more than a number can hold.
+    sums.map(|sum: f64| sum.min(MOST))
 }

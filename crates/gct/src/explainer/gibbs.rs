@@ -63,43 +63,56 @@ impl Drawn {
 
     /// Draws everything once, each given all others.
     fn draw(&mut self, local: &Local, rng: &mut Xoshiro256PlusPlus) {
-        let (treatments, labs) = (local.treatments, local.labs);
+        self.draw_causes(local, rng);
+        self.draw_sources(local, rng);
+    }
+
+    fn draw_causes(&mut self, local: &Local, rng: &mut Xoshiro256PlusPlus) {
         let mut ordered = vec![0.0; local.diagnoses];
         self.causes.iter().for_each(|cause| ordered[usize::from(*cause)] += 1.0);
-        let mut measured = vec![0.0; treatments];
-        self.sources.iter().for_each(|source| measured[usize::from(*source)] += 1.0);
-        let mut weights = Vec::new();
+        let mut weights = vec![0.0; local.diagnoses];
         for treatment in 0..self.causes.len() {
             ordered[usize::from(self.causes[treatment])] -= 1.0;
-            weights.clear();
-            for (diagnosis, ordered) in ordered.iter().enumerate() {
-                let cell = diagnosis * treatments + treatment;
-                let more = local.more[cell];
-                let mut weight = local.order[cell] * (ordered + 1.0) * (1.0 - more);
-                for (lab, source) in self.sources.iter().enumerate() {
-                    if usize::from(*source) == treatment {
-                        // Scaled, so that many labs do not become nothing together.
-                        weight *= more * local.lab[cell * labs + lab] * 1e3;
-                    }
-                }
-                weights.push(weight);
+            for (diagnosis, weight) in weights.iter_mut().enumerate() {
+                *weight = self.log_weight(local, diagnosis, treatment) + (ordered[diagnosis] + 1.0_f64).ln();
             }
+            let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            weights.iter_mut().for_each(|weight| *weight = (*weight - largest).exp());
             let cause = choose(&weights, rng);
             self.causes[treatment] = cause as u16;
             ordered[cause] += 1.0;
         }
-        for lab in 0..self.sources.len() {
-            measured[usize::from(self.sources[lab])] -= 1.0;
-            weights.clear();
-            for (treatment, measured) in measured.iter().enumerate() {
-                let cause =
-                    self.causes.get(treatment).map_or(local.diagnoses - 1, |cause| usize::from(*cause));
-                let cell = cause * treatments + treatment;
-                weights.push(local.more[cell] * local.lab[cell * labs + lab] * (measured + 1.0));
-            }
-            let source = choose(&weights, rng);
-            self.sources[lab] = source as u16;
-            measured[source] += 1.0;
+    }
+
+    /// The logarithm of how likely a diagnosis is to order a treatment that leads to the labs that it led to;
+    /// many of them are together very unlikely.
+    fn log_weight(&self, local: &Local, diagnosis: usize, treatment: usize) -> f64 {
+        let cell = diagnosis * local.treatments + treatment;
+        let more = local.more[cell];
+        let own = self.sources.iter().zip(&local.lab[cell * local.labs..]);
+        let own = own.filter(|(source, _)| usize::from(**source) == treatment);
+        (local.order[cell] * (1.0 - more)).ln() + own.map(|(_, lab)| (more * lab).ln()).sum::<f64>()
+    }
+
+    fn draw_sources(&mut self, local: &Local, rng: &mut Xoshiro256PlusPlus) {
+        let (treatments, labs) = (local.treatments, local.labs);
+        let mut measured = vec![0.0; treatments];
+        self.sources.iter().for_each(|source| measured[usize::from(*source)] += 1.0);
+        let cause = |treatment: usize| {
+            self.causes.get(treatment).map_or(local.diagnoses - 1, |cause| usize::from(*cause))
+        };
+        let cells: Vec<usize> =
+            (0..treatments).map(|treatment| cause(treatment) * treatments + treatment).collect();
+        let mut weights = vec![0.0; treatments];
+        for (lab, source) in self.sources.iter_mut().enumerate() {
+            measured[usize::from(*source)] -= 1.0;
+            let each = weights.iter_mut().zip(&cells).zip(&measured);
+            each.for_each(|((weight, cell), measured)| {
+                *weight = local.more[*cell] * local.lab[cell * labs + lab] * (measured + 1.0);
+            });
+            let drawn = choose(&weights, rng);
+            *source = drawn as u16;
+            measured[drawn] += 1.0;
         }
     }
 }

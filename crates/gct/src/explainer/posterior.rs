@@ -15,6 +15,9 @@ const ROUNDS: usize = 4;
 /// How much of what was thought before is kept in a round.
 const KEPT: f64 = 0.3;
 
+/// A fit above this is as good as any.
+const MOST: f64 = 1e100;
+
 /// Nothing is impossible.
 const LEAST: f64 = 1e-12;
 
@@ -211,9 +214,11 @@ impl Sources {
     pub(super) fn fit(&self, treatment: usize, more: f64, likely: &[f64]) -> f64 {
         let own = treatment * likely.len()..(treatment + 1) * likely.len();
         let cells = self.results[own.clone()].iter().zip(&self.weights[own]).zip(&self.sums);
-        cells.zip(likely).fold(1.0 - more, |fit, (((own, weight), sum), likely)| {
+        let fit = cells.zip(likely).fold(1.0 - more, |fit, (((own, weight), sum), likely)| {
             fit * (more * likely * (1.0 + self.after[treatment] - own) + sum - weight) / sum
-        })
+        });
+        // Of very many labs it could be more than a number can hold.
+        fit.min(MOST)
     }
 }
 

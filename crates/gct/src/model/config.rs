@@ -157,6 +157,17 @@ impl Config {
         )
     }
 
+    /// Refuses a model that has no vectors of visits and codes.
+    pub(crate) fn check_vectors(&self) -> Result<()> {
+        match self {
+            Config::Explainer(_) => {
+                let allowed = "a model with vectors of visits and codes, such as gct: an explainer has none";
+                Err(Error::setting("model", self.name(), allowed))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether it must be given the true edges.
     pub fn needs_edges(&self) -> bool {
         matches!(self, Config::Gcn(_) | Config::Mime(_))

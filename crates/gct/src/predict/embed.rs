@@ -31,8 +31,9 @@ pub enum Embedded {
 }
 
 impl Embedded {
-    /// Refuses a run whose model sees one encounter alone.
+    /// Refuses a run whose model has no vectors, or none of subjects.
     fn check(self, predictor: &Predictor<'_>) -> Result<()> {
+        predictor.check_vectors()?;
         match self {
             Embedded::Subjects if !predictor.sees_history() => {
                 let allowed = "visits: the run sees no history, so it has no vectors of subjects";
@@ -170,6 +171,7 @@ fn names(samples: &[Sample<'_>], are_new: bool) -> Vec<(&'static str, ArrayRef, 
 /// If the run has no model, or the file cannot be written.
 pub fn codes<'a>(run: &Run, out: impl Into<Target<'a>>) -> Result<Written> {
     let (model, vocabulary) = (run.model()?, run.vocabulary());
+    model.config().check_vectors()?;
     let codes: Vec<_> = CodeKind::ALL
         .into_iter()
         .flat_map(|kind| (0u32..).zip(&vocabulary[kind]).map(move |(id, code)| (kind, id, code)))

@@ -71,6 +71,9 @@ fn edges_are_found_with_and_without_having_seen_one() {
         assert!(cause.cause.is_some() && cause.probability + cause.unexplained <= 1.0 + 1e-5, "{cause:?}");
     }
 
+    let error = known.embed(&test).unwrap_err().to_string();
+    assert!(error.contains("an explainer has none"), "{error}");
+
     // A training encounter is asked about as if it had not been counted.
     let account = known.encoding().prior.account().unwrap();
     let train = part(&known, &dataset, SplitPart::Train);
