@@ -1,5 +1,6 @@
 //! Links between diagnoses and treatments, and between treatments and labs, over many encounters: a row per
-//! pair of codes, with a strength. What the strength is depends on where it comes from: see [`Strength`].
+//! pair of codes, with a strength. What the strength is depends on where it comes from:
+//! see [`Strength`](crate::links::Strength).
 //!
 //! The page of a report has the same links (`tally`), each direction by itself. `reference` compares them
 //! with a list of links that are known, such as indications of drugs.
