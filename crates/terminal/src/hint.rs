@@ -195,6 +195,6 @@ mod tests {
             let hint = hint(remedy);
             assert!(hint.split(' ').count() >= 3 && !hint.contains('\n'), "{remedy:?}: {hint}");
         }
-        assert_eq!(remedies.len(), 57, "one of each");
+        assert_eq!(remedies.len(), 58, "one of each");
     }
 }
