@@ -19,7 +19,9 @@ use crate::run::{settings, start};
 
 /// Enough encounters for something to be learned.
 fn data(folder: &Path) -> Dataset {
-    let settings = synthetic::Settings { encounters: 4000, ..Default::default() };
+    let mut settings = synthetic::Settings { encounters: 4000, ..Default::default() };
+    // As the appendix has it: the label is true in every eighth encounter.
+    settings.labels.p_d1 = 0.33;
     gct::synth::run(&settings, folder, Overwrite::Refuse, &Job::silent()).unwrap();
     Dataset::open(folder).unwrap()
 }

@@ -341,7 +341,7 @@ fn settings_that_make_no_sense_are_refused() {
     assert_eq!(
         Config::named("gtc").unwrap_err().to_string(),
         "unknown model `gtc`; known: gct, transformer, gcn, gcn_p, gcn_random, shallow, deep, mime, \
-         logistic"
+         logistic, explainer"
     );
     for name in ["deep", "mime"] {
         let config = Config::named(name).unwrap();
