@@ -41,13 +41,19 @@ impl Steps<'_> {
         let mut conditionals = vec![];
         for (cause, effect) in [("diagnosis", "treatment"), ("treatment", "lab")] {
             let pairs = format!("{cause}_{effect}");
-            for (given, code, given_kind, kind) in
-                [("cause", "effect", cause, effect), ("effect", "cause", effect, cause)]
-            {
+            for (given, code, given_kind, kind, counts) in [
+                ("cause", "effect", cause, effect, ["given_count", "code_count"]),
+                ("effect", "cause", effect, cause, ["code_count", "given_count"]),
+            ] {
+                let [of_cause, of_effect] = counts;
+                let code_kind = kind;
                 let [given, code, given_text, text] = [given, code, given_kind, kind].map(quoted);
                 let parts = [
                     ("given_kind", given_text.as_str()),
                     ("given_counts", given_kind),
+                    ("code_counts", code_kind),
+                    ("cause", of_cause),
+                    ("outcome", of_effect),
                     ("given", &given),
                     ("kind", &text),
                     ("code", &code),
