@@ -53,7 +53,11 @@ fn bodies_that_are_wrong() {
         ),
         (many_codes.as_bytes(), 422, "encounters[0] has more than 512 codes"),
         (many.as_bytes(), 422, "there are more than 1024 encounters"),
-        (b"{\"encounters\": [{\"diagnosis\": [\"patient-4711\"]}]}", 422, "encounters[0] has no code that may be hidden"),
+        (
+            b"{\"encounters\": [{\"diagnosis\": [\"patient-4711\"]}]}",
+            422,
+            "encounters[0] has no code that may be hidden",
+        ),
     ];
     for path in ["/v1/predict", "/v1/explain", "/v1/embed"] {
         for (body, status, expected) in &wrong {
