@@ -9,7 +9,7 @@ use gct_kernels::pairs::Pairs;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::explainer::{self, Account, Links};
+use crate::explainer::{Account, Links};
 use crate::graph::{self, NodeKind, NodeRanges};
 use crate::history::time_bucket;
 use crate::prior::{Cells, Hidden, MatrixSettings, Prior, PriorSettings};
@@ -142,6 +142,7 @@ impl Encoding<'_> {
         Visit { explained, ..Visit::with_matrix(encounter, self.rows, &settings, &matrix) }
     }
 
+    /// What an account says of an encounter whose diagnosis at a position is hidden.
     fn explained(
         &self,
         account: &Account,
@@ -149,19 +150,15 @@ impl Encoding<'_> {
         hidden: Option<usize>,
         counted: bool,
     ) -> Explained {
-        let links = account.links(encounter, hidden, counted);
         // A network that has the links as P makes no use of the clues, which take longer.
-        let asks = self.settings.cells != Cells::Posterior;
-        let clues =
-            hidden.filter(|_| asks).map(|at| account.clues(&explainer::without(&encounter.codes, at)));
-        let treatments = encounter.codes.treatment.len();
-        let place = |(diagnosis, treatment): &(u32, u32)| {
-            let row = encounter.codes.diagnosis.binary_search(diagnosis).ok()?;
-            Some(row * treatments + encounter.codes.treatment.binary_search(treatment).ok()?)
+        let asked = hidden.filter(|_| self.settings.cells != Cells::Posterior);
+        let (links, clues) = match asked {
+            Some(hidden) => account.guesses(encounter, hidden),
+            None => (account.links(encounter, hidden, counted), Vec::new()),
         };
-        let label = |pair| place(pair).map_or(0.0, |cell| links.orders[cell]);
+        let label = |pair: &_| Links::place(encounter, *pair).map_or(0.0, |place| links.orders[place]);
         let labels = account.labels().iter().map(label).collect();
-        Explained { labels, links, clues: clues.unwrap_or_default() }
+        Explained { labels, links, clues }
     }
 }
 

@@ -47,7 +47,7 @@ const NODES: [(f64, f64); 6] = [
 impl Account {
     /// What speaks for each diagnosis of the vocabulary as the hidden one of an encounter, whose codes are
     /// the others: [`CLUES`] numbers for each.
-    pub(crate) fn clues(&self, codes: &PerKind<Vec<u32>>) -> Vec<f32> {
+    pub(super) fn clues(&self, codes: &PerKind<Vec<u32>>, local: &Local, posterior: &Posterior) -> Vec<f32> {
         let mut clues = vec![0.0f32; self.counts.leak() * CLUES];
         for (row, there) in clues.chunks_exact_mut(CLUES).zip(&self.counts.diagnoses) {
             row[0] = (there + 0.5).ln();
@@ -55,7 +55,7 @@ impl Account {
             row[1] = (codes.diagnosis.len() as f64 * alone.ln()) as f32;
         }
         self.add_company(&codes.diagnosis, &mut clues);
-        self.add_likelihoods(codes, &mut clues);
+        self.add_likelihoods(codes, local, posterior, &mut clues);
         for other in &codes.diagnosis {
             clues[*other as usize * CLUES..][..CLUES].copy_from_slice(&VISIBLE);
         }
@@ -77,13 +77,17 @@ impl Account {
         }
     }
 
-    fn add_likelihoods(&self, codes: &PerKind<Vec<u32>>, clues: &mut [f32]) {
-        let local = Local::new(&self.counts, &self.rates, codes, None);
-        let posterior = local.posterior();
+    fn add_likelihoods(
+        &self,
+        codes: &PerKind<Vec<u32>>,
+        local: &Local,
+        posterior: &Posterior,
+        clues: &mut [f32],
+    ) {
         let treatments = codes.treatment.len();
         let mut adds = vec![[0.0f64; 2]; self.counts.leak() * treatments];
         for treatment in 0..treatments {
-            self.add_treatment(codes, treatment, &posterior, posterior.demand(&local, treatment), &mut adds);
+            self.add_treatment(codes, treatment, posterior, posterior.demand(local, treatment), &mut adds);
         }
         for (candidate, row) in clues.chunks_exact_mut(CLUES).enumerate() {
             let adds = &adds[candidate * treatments..][..treatments];

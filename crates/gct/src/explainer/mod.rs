@@ -128,10 +128,12 @@ impl Counter {
         if self.settings.edges != Edges::Hidden
             && let Some(causes) = Causes::known(encounter)
         {
+            // What has edges is learned from them alone, and nothing is drawn.
+            self.all = Vec::new();
             self.known.add_encounter(codes);
             self.known.add_causes(codes, &causes, 1.0);
         }
-        if self.settings.edges != Edges::Known {
+        if self.settings.edges != Edges::Known && self.known.encounters == 0 {
             self.all.push(codes.clone());
         }
     }
@@ -239,6 +241,28 @@ pub struct Links {
     pub results: Vec<f32>,
 }
 
+impl Links {
+    fn of(local: &Local, posterior: &Posterior) -> Self {
+        // Without the order of the leak that labs without a treatment come from.
+        let rows = posterior.orders.chunks_exact(local.treatments);
+        let orders = rows.flat_map(|row| &row[..local.treatments - 1]).map(|share| *share as f32);
+        let results = posterior.sources.results.iter().map(|share| *share as f32);
+        Links { orders: orders.collect(), results: results.collect() }
+    }
+
+    /// Those of orders, and those of results.
+    pub(crate) fn chances(&self) -> [Option<&[f32]>; 2] {
+        [Some(&self.orders), Some(&self.results)]
+    }
+
+    /// Where the order of a treatment by a diagnosis stands, in an encounter that has both.
+    pub(crate) fn place(encounter: &Encounter, (diagnosis, treatment): (u32, u32)) -> Option<usize> {
+        let row = encounter.codes.diagnosis.binary_search(&diagnosis).ok()?;
+        let column = encounter.codes.treatment.binary_search(&treatment).ok()?;
+        Some(row * encounter.codes.treatment.len() + column)
+    }
+}
+
 impl Account {
     fn new(edges_were_known: bool, counts: Counts, rates: Rates, company: Company) -> Self {
         let by_treatment = ByTreatment::new(&counts);
@@ -265,13 +289,17 @@ impl Account {
             None => (Cow::Borrowed(&encounter.codes), own),
             Some(at) => (Cow::Owned(without(&encounter.codes, at)), own.map(|own| own.without(at))),
         };
-        let posterior = Local::new(&self.counts, &self.rates, &codes, own.as_ref()).posterior();
-        let treatments = encounter.codes.treatment.len();
-        // Without the order of the leak that labs without a treatment come from.
-        let rows = posterior.orders.chunks_exact(treatments + 1);
-        let orders = rows.flat_map(|row| &row[..treatments]).map(|share| *share as f32);
-        let results = posterior.sources.results.iter().map(|share| *share as f32);
-        Links { orders: orders.collect(), results: results.collect() }
+        let local = Local::new(&self.counts, &self.rates, &codes, own.as_ref());
+        Links::of(&local, &local.posterior())
+    }
+
+    /// The same of one that was not counted, and what speaks for each diagnosis of the vocabulary as the
+    /// hidden one: [`CLUES`] numbers for each.
+    pub(crate) fn guesses(&self, encounter: &Encounter, hidden: usize) -> (Links, Vec<f32>) {
+        let codes = without(&encounter.codes, hidden);
+        let local = Local::new(&self.counts, &self.rates, &codes, None);
+        let posterior = local.posterior();
+        (Links::of(&local, &posterior), self.clues(&codes, &local, &posterior))
     }
 
     /// What a training encounter was counted for; where its edges were not known, what it probably was.
@@ -301,7 +329,8 @@ impl Account {
     ) -> Result<()> {
         for (label, name) in names.iter().enumerate() {
             let known = train.clone().filter_map(|encounter| Some((encounter, encounter.labels[label]?)));
-            let pairs = frequent_pairs(known.clone().filter(|(_, truth)| *truth).map(|(one, _)| one));
+            let positives = known.clone().filter(|(_, truth)| *truth).map(|(one, _)| one);
+            let pairs = frequent_pairs(positives.take(ENCOUNTERS));
             let mut best: Option<(f64, (u32, u32))> = None;
             for pair in pairs {
                 let likelihood = self.likelihood(pair, known.clone());
@@ -320,13 +349,10 @@ impl Account {
     }
 
     /// How much likelier labels are if they say that a pair is connected, than by their share alone.
-    fn likelihood<'e>(
-        &self,
-        (diagnosis, treatment): (u32, u32),
-        known: impl Iterator<Item = (&'e Encounter, bool)>,
-    ) -> f64 {
+    fn likelihood<'e>(&self, pair: (u32, u32), known: impl Iterator<Item = (&'e Encounter, bool)>) -> f64 {
         let share = |encounter: &Encounter| {
-            let share = self.share_of(encounter, (diagnosis, treatment), true).unwrap_or_default();
+            let place = Links::place(encounter, pair);
+            let share = place.map_or(0.0, |place| self.links(encounter, None, true).orders[place]);
             f64::from(share).clamp(0.001, 0.999)
         };
         let observed: Vec<(f64, bool)> =
@@ -337,19 +363,6 @@ impl Account {
         let gain =
             |(share, truth): &(f64, bool)| log(*share, *truth) - log(prevalence.clamp(0.001, 0.999), *truth);
         observed.iter().map(gain).sum()
-    }
-
-    /// How probable it is that a diagnosis led to a treatment in an encounter that has both.
-    pub(crate) fn share_of(
-        &self,
-        encounter: &Encounter,
-        (diagnosis, treatment): (u32, u32),
-        was_counted: bool,
-    ) -> Option<f32> {
-        let row = encounter.codes.diagnosis.binary_search(&diagnosis).ok()?;
-        let column = encounter.codes.treatment.binary_search(&treatment).ok()?;
-        let links = self.links(encounter, None, was_counted);
-        Some(links.orders[row * encounter.codes.treatment.len() + column])
     }
 }
 
@@ -371,7 +384,7 @@ fn frequent_pairs<'e>(encounters: impl Iterator<Item = &'e Encounter>) -> Vec<(u
 }
 
 /// Codes as if the diagnosis at a position had not been recorded.
-pub(crate) fn without(codes: &PerKind<Vec<u32>>, diagnosis: usize) -> PerKind<Vec<u32>> {
+fn without(codes: &PerKind<Vec<u32>>, diagnosis: usize) -> PerKind<Vec<u32>> {
     let mut codes = codes.clone();
     codes.diagnosis.remove(diagnosis);
     codes

@@ -18,8 +18,10 @@ use rayon::prelude::*;
 
 use super::{Model, Outcome};
 use crate::batch::{Example, Explained};
+use crate::calibration::{Map, Method};
 use crate::explainer::CLUES;
 use crate::graph::{self, NodeKind};
+use crate::metric::log_loss;
 use crate::parameters::Parameters;
 use crate::question::HeadConfig;
 use crate::record::CodeKind;
@@ -40,12 +42,6 @@ const CHUNK: usize = 64;
 /// Steps of Newton's method, of which few are needed.
 const STEPS: usize = 25;
 
-/// Times that a step of scale and bias is halved at most.
-const HALVINGS: i32 = 12;
-
-/// A step of scale and bias that is shorter is the last one.
-const CONVERGED: f64 = 1e-9;
-
 /// What holds weights near to where they begin.
 const RIDGE: f64 = 1e-3;
 
@@ -59,9 +55,9 @@ pub(super) enum Layers {
 }
 
 /// Log-odds of a share.
-fn log_odds(share: f32) -> f64 {
+fn log_odds(share: f32) -> f32 {
     let share = f64::from(share).clamp(CERTAIN, 1.0 - CERTAIN);
-    (share / (1.0 - share)).ln()
+    (share / (1.0 - share)).ln() as f32
 }
 
 impl Layers {
@@ -86,55 +82,43 @@ impl Layers {
     /// What it says of each example: see `Frozen::answers`.
     pub(super) fn answers<T: Number>(&self, weights: &Weights<T>, examples: &[Example]) -> Vec<Vec<T>> {
         let weight = |vector: &Vector, at: usize| vector.of(weights.values())[at].f64();
-        let answer = |example: &Example| -> Vec<T> {
-            let logits: Vec<f64> = match self {
-                Layers::Odds { scale, bias, are_labels } => {
-                    let odds = |group: usize, share: f32| {
-                        weight(scale, group) * log_odds(share) + weight(bias, group)
-                    };
-                    match are_labels {
-                        true => labels(example)
-                            .iter()
-                            .enumerate()
-                            .map(|(label, share)| odds(label, *share))
-                            .collect(),
-                        false => links(example, odds),
-                    }
+        let logits = |example: &Example| match self {
+            Layers::Odds { scale, bias, are_labels } => {
+                let odds = |group: usize, share: f32| {
+                    weight(scale, group) * f64::from(log_odds(share)) + weight(bias, group)
+                };
+                match are_labels {
+                    true => (0..).zip(labels(example)).map(|(label, share)| odds(label, *share)).collect(),
+                    false => links(example, odds),
                 }
-                Layers::Clues(vector) => {
-                    let own: Vec<f64> = (0..CLUES).map(|clue| weight(vector, clue)).collect();
-                    weighed(example, &own)
-                }
-            };
-            logits.into_iter().map(T::of).collect()
+            }
+            Layers::Clues(vector) => {
+                let own: Vec<f64> = (0..CLUES).map(|clue| weight(vector, clue)).collect();
+                weighed(example, &own)
+            }
         };
-        examples.iter().map(answer).collect()
+        examples.iter().map(|example| logits(example).into_iter().map(T::of).collect()).collect()
     }
 
     /// The weights that make the answers about these examples most likely, from where they are, and the mean
     /// loss that is left.
     fn fit(&self, weights: &mut [f32], examples: &[Example]) -> f64 {
-        match self {
-            Layers::Odds { scale, bias, are_labels } => {
-                let groups = scale.len;
-                let fits = (0..groups).map(|group| {
-                    let observed: Vec<(f64, bool)> = match are_labels {
-                        true => examples
-                            .iter()
-                            .filter_map(|example| {
-                                Some((log_odds(labels(example)[group]), example.labels[group]?))
-                            })
-                            .collect(),
-                        false => examples.iter().flat_map(|example| observed_links(example, group)).collect(),
-                    };
-                    let place = [scale.start + group, bias.start + group];
-                    fit_odds(weights, place, &observed)
-                });
-                let (loss, count) = fits.fold((0.0, 0), |sum, fit| (sum.0 + fit.0, sum.1 + fit.1));
-                loss / count.max(1) as f64
-            }
-            Layers::Clues(vector) => fit_clues(&mut weights[vector.start..][..CLUES], examples),
+        let (scale, bias, are_labels) = match self {
+            Layers::Clues(vector) => return fit_clues(&mut weights[vector.start..][..CLUES], examples),
+            Layers::Odds { scale, bias, are_labels } => (scale, bias, are_labels),
+        };
+        let (mut loss, mut count) = (0.0, 0);
+        for group in 0..scale.len {
+            let observed = match are_labels {
+                true => examples.iter().filter_map(|example| observed_label(example, group)).collect(),
+                false => {
+                    examples.iter().flat_map(|example| observed_links(example, group)).collect::<Vec<_>>()
+                }
+            };
+            let (own, number) = fit_odds(weights, [scale.start + group, bias.start + group], &observed);
+            (loss, count) = (loss + own, count + number);
         }
+        loss / count.max(1) as f64
     }
 }
 
@@ -175,8 +159,13 @@ fn links(example: &Example, odds: impl Fn(usize, f32) -> f64) -> Vec<f64> {
     graph::pairs(visit.nodes()).map(logit).collect()
 }
 
+/// The log-odds of a label, and whether it is true, where that is known.
+fn observed_label(example: &Example, label: usize) -> Option<(f32, bool)> {
+    Some((log_odds(labels(example)[label]), example.labels[label]?))
+}
+
 /// The log-odds of each order, or each result, and whether it is an edge.
-fn observed_links(example: &Example, group: usize) -> Vec<(f64, bool)> {
+fn observed_links(example: &Example, group: usize) -> Vec<(f32, bool)> {
     let [causes, effects] = ends(example, group);
     let mut truths = vec![false; causes.len() * effects.len()];
     for (i, j) in example.visit.known_edges().iter().map(|(i, j)| (*i as usize, *j as usize)) {
@@ -187,44 +176,15 @@ fn observed_links(example: &Example, group: usize) -> Vec<(f64, bool)> {
     shares(example, group).iter().map(|share| log_odds(*share)).zip(truths).collect()
 }
 
-/// Fits scale and bias, and returns the sum of losses and how many there are. Where all truths are the same,
-/// they stay.
-fn fit_odds(weights: &mut [f32], place: [usize; 2], observed: &[(f64, bool)]) -> (f64, usize) {
-    let mut own = place.map(|at| f64::from(weights[at]));
-    let first = own;
-    let mut loss = loss_of_odds(own, observed);
-    let is_mixed = observed.iter().any(|(_, truth)| *truth) && observed.iter().any(|(_, truth)| !truth);
-    for _ in 0..if is_mixed { STEPS } else { 0 } {
-        let mut system = System::new(2);
-        for (odds, truth) in observed {
-            let chance = 1.0 / (1.0 + (-own[0] * odds - own[1]).exp());
-            let miss = f64::from(u8::from(*truth)) - chance;
-            system.add(&[*odds, 1.0], miss, chance * (1.0 - chance));
-        }
-        system.hold(&own, &first);
-        let step = system.solve();
-        if step.iter().all(|step| step.abs() < CONVERGED) {
-            break;
-        }
-        let moved = |share: f64| [own[0] + share * step[0], own[1] + share * step[1]];
-        // Half as far, until it is no longer too far.
-        let shares = (0..HALVINGS).map(|times| 0.5f64.powi(times));
-        let Some(next) = shares.map(moved).find(|next| loss_of_odds(*next, observed) <= loss) else { break };
-        (own, loss) = (next, loss_of_odds(next, observed));
+/// Fits scale and bias as a calibration is fitted, and returns the sum of losses and how many there are.
+/// Where nothing can be fitted, because all truths are the same, they stay.
+fn fit_odds(weights: &mut [f32], [scale, bias]: [usize; 2], observed: &[(f32, bool)]) -> (f64, usize) {
+    if let Ok(Map::Platt { slope, intercept }) = Map::fit(Method::Platt, observed) {
+        (weights[scale], weights[bias]) = (slope as f32, intercept as f32);
     }
-    place.iter().zip(own).for_each(|(at, own)| weights[*at] = own as f32);
-    (loss, observed.len())
-}
-
-/// The sum of losses with this scale and bias.
-fn loss_of_odds([scale, bias]: [f64; 2], observed: &[(f64, bool)]) -> f64 {
-    let loss = |(odds, truth): &(f64, bool)| {
-        let logit = scale * odds + bias;
-        // ln(1 + e^x) of a large x is x.
-        let miss = if *truth { -logit } else { logit };
-        miss.max(0.0) + (-miss.abs()).exp().ln_1p()
-    };
-    observed.iter().map(loss).sum()
+    let logit = |odds: f32| f64::from(weights[scale]) * f64::from(odds) + f64::from(weights[bias]);
+    let losses = observed.iter().map(|(odds, truth)| log_loss(logit(*odds), *truth));
+    (losses.sum(), observed.len())
 }
 
 /// The logit of each diagnosis as the hidden one.
@@ -365,7 +325,7 @@ mod tests {
     #[test]
     fn fitted_odds_are_calibrated() {
         // Of those with log-odds of 3 one in four is true, of those with -1 one in fifty.
-        let observed: Vec<(f64, bool)> =
+        let observed: Vec<(f32, bool)> =
             (0..400).map(|at| (if at % 2 == 0 { 3.0 } else { -1.0 }, at % 8 == 0 || at % 100 == 1)).collect();
         let mut weights = [1.0, 0.0];
         let (_, count) = fit_odds(&mut weights, [0, 1], &observed);

@@ -5,9 +5,10 @@
 //! authors' released code counts the same). Counts come from the training split alone: nothing in validation
 //! or test can change P.
 //!
-//! Such shares also count pairs that are together by chance. This project adds two other ways to fill P:
-//! `alignment`, how well each cause explains an effect beside the other causes of the encounter, and
-//! `association`, how much more often the two are together than by chance.
+//! Such shares also count pairs that are together by chance. This project adds three other ways to fill P:
+//! `alignment`, how well each cause explains an effect beside the other causes of the encounter;
+//! `association`, how much more often the two are together than by chance; and what `explainer` says of who
+//! causes what, given all of the encounter.
 //!
 //! Only pairs that occur are stored, so memory grows with what was seen and not with the square of the
 //! vocabulary.
@@ -410,57 +411,21 @@ impl Prior {
             matrix[code * len] = settings.scalar;
         }
         let blocks = [
-            (
-                diagnoses.start,
-                CodeKind::Diagnosis,
-                treatments.start,
-                CodeKind::Treatment,
-                &self.diagnosis_treatment,
-            ),
-            (treatments.start, CodeKind::Treatment, labs.start, CodeKind::Lab, &self.treatment_lab),
+            Block {
+                kinds: [CodeKind::Diagnosis, CodeKind::Treatment],
+                nodes: [diagnoses, treatments.clone()],
+            },
+            Block { kinds: [CodeKind::Treatment, CodeKind::Lab], nodes: [treatments, labs] },
         ];
-        let (mut counts, mut strengths) = (Vec::new(), Vec::new());
-        if settings.cells == Cells::Posterior {
-            let links = links.expect("what P is filled with was learned");
-            let hidden = settings.hidden_diagnosis();
-            fill(&mut matrix, len, [diagnoses.clone(), treatments.clone()], hidden, &links.orders);
-            fill(&mut matrix, len, [treatments.clone(), labs.clone()], None, &links.results);
-        }
-        for (first_cause, cause_kind, first_effect, effect_kind, pairs) in blocks {
-            let effects = &encounter.codes[effect_kind];
-            let shared = match settings.cells {
-                Cells::Conditional => None,
-                Cells::Explained => Some(alignment::explain as fn(&mut [f32])),
-                Cells::Association => Some(association::shares as fn(&mut [f32])),
-                Cells::Posterior => continue,
-            };
-            if let Some(share) = shared {
-                let hidden = settings.hidden.filter(|hidden| cause_kind == hidden.kind);
-                let causes = &encounter.codes[cause_kind];
-                for (j, &effect) in (first_effect..).zip(effects) {
-                    let strength = |(position, &cause): (usize, &u32)| match hidden {
-                        // Whoever is hidden explains nothing, so that the others show no trace of it.
-                        Some(hidden) if hidden.position == position => 0.0,
-                        _ if settings.cells == Cells::Association => {
-                            self.association((cause_kind, cause), (effect_kind, effect)) as f32
-                        }
-                        _ => pairs.index(cause, effect).map_or(0.0, |index| pairs.strengths[index]),
-                    };
-                    strengths.clear();
-                    strengths.extend(causes.iter().enumerate().map(strength));
-                    share(&mut strengths);
-                    for (i, &chance) in (first_cause..).zip(&strengths) {
-                        matrix[i * len + j] = chance;
-                        matrix[j * len + i] = chance;
-                    }
+        for (block, chances) in blocks.iter().zip(links.map_or([None; 2], Links::chances)) {
+            match settings.cells {
+                Cells::Conditional => self.fill_conditional(&mut matrix, len, block, encounter),
+                Cells::Explained | Cells::Association => {
+                    self.fill_shares(&mut matrix, len, block, encounter, settings);
                 }
-                continue;
-            }
-            for (i, &cause) in (first_cause..).zip(&encounter.codes[cause_kind]) {
-                pairs.counts_of(cause, effects, &mut counts);
-                for ((j, &effect), &count) in (first_effect..).zip(effects).zip(&counts) {
-                    matrix[i * len + j] = share(count, self.codes[cause_kind][cause as usize]) as f32;
-                    matrix[j * len + i] = share(count, self.codes[effect_kind][effect as usize]) as f32;
+                Cells::Posterior => {
+                    let chances = chances.expect("what P is filled with was learned");
+                    block.fill(&mut matrix, len, settings.hidden, chances);
                 }
             }
         }
@@ -485,21 +450,76 @@ impl Prior {
     }
 }
 
-/// Fills the cells between causes and effects, in both directions, with the chance that the one led to the
-/// other. The cause at a position is hidden and has no chances.
-fn fill(
-    matrix: &mut [f32],
-    len: usize,
-    [causes, effects]: [Range<usize>; 2],
-    hidden: Option<usize>,
-    chances: &[f32],
-) {
-    let hidden = hidden.map(|position| causes.start + position);
-    let seen = causes.filter(|cause| Some(*cause) != hidden);
-    for (i, row) in seen.zip(chances.chunks_exact(effects.len().max(1))) {
-        for (j, chance) in effects.clone().zip(row) {
-            matrix[i * len + j] = *chance;
-            matrix[j * len + i] = *chance;
+/// The cells of P between a kind of causes and a kind of effects.
+struct Block {
+    kinds: [CodeKind; 2],
+    nodes: [Range<usize>; 2],
+}
+
+impl Block {
+    /// Fills the cells, in both directions, with the chance that the cause led to the effect. A cause that is
+    /// hidden has no chances.
+    fn fill(&self, matrix: &mut [f32], len: usize, hidden: Option<Hidden>, chances: &[f32]) {
+        let [causes, effects] = &self.nodes;
+        let hidden = hidden.filter(|hidden| hidden.kind == self.kinds[0]);
+        let hidden = hidden.map(|hidden| causes.start + hidden.position);
+        let seen = causes.clone().filter(|cause| Some(*cause) != hidden);
+        for (i, row) in seen.zip(chances.chunks_exact(effects.len().max(1))) {
+            for (j, chance) in effects.clone().zip(row) {
+                matrix[i * len + j] = *chance;
+                matrix[j * len + i] = *chance;
+            }
+        }
+    }
+}
+
+impl Prior {
+    /// Fills the cells of a block with p(effect|cause) and p(cause|effect).
+    fn fill_conditional(&self, matrix: &mut [f32], len: usize, block: &Block, encounter: &Encounter) {
+        let ([cause_kind, effect_kind], [causes, effects]) = (block.kinds, &block.nodes);
+        let Some(pairs) = self.pairs_of(cause_kind, effect_kind) else { return };
+        let (codes, mut counts) = (&encounter.codes, Vec::new());
+        for (i, &cause) in causes.clone().zip(&codes[cause_kind]) {
+            pairs.counts_of(cause, &codes[effect_kind], &mut counts);
+            for ((j, &effect), &count) in effects.clone().zip(&codes[effect_kind]).zip(&counts) {
+                matrix[i * len + j] = share(count, self.codes[cause_kind][cause as usize]) as f32;
+                matrix[j * len + i] = share(count, self.codes[effect_kind][effect as usize]) as f32;
+            }
+        }
+    }
+
+    /// Fills the cells of a block, in both directions, with the share that each cause has of an effect.
+    fn fill_shares(
+        &self,
+        matrix: &mut [f32],
+        len: usize,
+        block: &Block,
+        encounter: &Encounter,
+        settings: &MatrixSettings,
+    ) {
+        let ([cause_kind, effect_kind], [causes, effects]) = (block.kinds, &block.nodes);
+        let Some(pairs) = self.pairs_of(cause_kind, effect_kind) else { return };
+        let hidden = settings.hidden.filter(|hidden| hidden.kind == cause_kind);
+        let mut strengths = Vec::new();
+        for (j, &effect) in effects.clone().zip(&encounter.codes[effect_kind]) {
+            let strength = |(position, &cause): (usize, &u32)| match hidden {
+                // Whoever is hidden explains nothing, so that the others show no trace of it.
+                Some(hidden) if hidden.position == position => 0.0,
+                _ if settings.cells == Cells::Association => {
+                    self.association((cause_kind, cause), (effect_kind, effect)) as f32
+                }
+                _ => pairs.index(cause, effect).map_or(0.0, |index| pairs.strengths[index]),
+            };
+            strengths.clear();
+            strengths.extend(encounter.codes[cause_kind].iter().enumerate().map(strength));
+            match settings.cells == Cells::Association {
+                true => association::shares(&mut strengths),
+                false => alignment::explain(&mut strengths),
+            }
+            for (i, &chance) in causes.clone().zip(&strengths) {
+                matrix[i * len + j] = chance;
+                matrix[j * len + i] = chance;
+            }
         }
     }
 }
