@@ -30,6 +30,7 @@ use crate::terminal::{self, count, counted, refusal, score, visible};
   gct train --data synthetic --task graph_reconstruction --model gct --out runs/gct
   gct train --data synthetic --task label:d1_m1 --model transformer --out runs/t --steps 5000 --set learning_rate=0.001
   gct train --data hospital --task readmission --model logistic --out runs/l   a baseline, in seconds
+  gct train --data hospital --task masked_diagnosis --model explainer --out runs/e   which diagnosis led to what
   gct train --data hospital --task labels:readmission,mortality --set class_weight=balanced --out runs/two
   gct train --data hospital --task readmission --history gru --out runs/h   with earlier visits
   gct train --data hospital --task next_diagnoses --history gru --out runs/n   diagnoses of the next visit

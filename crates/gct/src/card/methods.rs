@@ -547,7 +547,7 @@ fn model_name(name: &str) -> &str {
         "deep" => "layers on each code, a sum, layers on the sum",
         "mime" => "MiME",
         "logistic" => "logistic regression",
-        "explainer" => "an account of who causes what (explainer)",
+        "explainer" => "an account of who causes what",
         other => other,
     }
 }
